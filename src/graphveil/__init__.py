@@ -1,0 +1,85 @@
+"""graphveil: graph neural networks under differential privacy that can be checked.
+
+    import graphveil as gv
+
+    data = gv.load_dataset("cora", seed=0)
+    model = gv.Gap().fit(data, gv.NodeLevel(epsilon=8))
+    model.predict(data)
+    print(model.certificate)
+
+Names are imported when first used, so that planning and listing need no deep-learning library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from graphveil.audit.conformance import check_private_method
+    from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
+    from graphveil.graph import load_dataset
+    from graphveil.methods.dp_mlp import DpMlp
+    from graphveil.methods.gap import Gap
+    from graphveil.methods.mlp import Mlp
+    from graphveil.methods.model import Model, load_model
+    from graphveil.methods.registry import methods
+    from graphveil.privacy.certificate import Certificate
+    from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel, NonPrivate, Promise
+
+_HOME = {
+    "check_private_method": "graphveil.audit.conformance",
+    "DataWarning": "graphveil.errors",
+    "GraphveilError": "graphveil.errors",
+    "InputError": "graphveil.errors",
+    "PrivacyError": "graphveil.errors",
+    "load_dataset": "graphveil.graph",
+    "DpMlp": "graphveil.methods.dp_mlp",
+    "Gap": "graphveil.methods.gap",
+    "Mlp": "graphveil.methods.mlp",
+    "Model": "graphveil.methods.model",
+    "load_model": "graphveil.methods.model",
+    "methods": "graphveil.methods.registry",
+    "Certificate": "graphveil.privacy.certificate",
+    "PublicFacts": "graphveil.privacy.facts",
+    "EdgeLevel": "graphveil.privacy.promise",
+    "KNeighborLevel": "graphveil.privacy.promise",
+    "NodeLevel": "graphveil.privacy.promise",
+    "NonPrivate": "graphveil.privacy.promise",
+    "Promise": "graphveil.privacy.promise",
+}
+
+__all__ = [
+    "Certificate",
+    "DataWarning",
+    "DpMlp",
+    "EdgeLevel",
+    "Gap",
+    "GraphveilError",
+    "InputError",
+    "KNeighborLevel",
+    "Mlp",
+    "Model",
+    "NodeLevel",
+    "NonPrivate",
+    "PrivacyError",
+    "Promise",
+    "PublicFacts",
+    "check_private_method",
+    "load_dataset",
+    "load_model",
+    "methods",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,255 @@
+"""``check_private_method``: the one suite every method must pass in sound mode, and must fail in published mode with exactly
+the codes on its card."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from graphveil.audit.neighbours import Neighbour, neighbours, worst_case_graph
+from graphveil.audit.replay import Diverged, Event, Recorder, Replayer
+from graphveil.errors import GraphveilError, InputError, PrivacyError
+from graphveil.methods.base import PrivateMethod
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
+from graphveil.privacy.plan import Plan
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+TOLERANCE = 1e-9
+FALSE_ALARM = 6.0  # standard errors: a correct scale fails with probability below 1e-8 per release
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One check that did not hold, where, and how it showed."""
+
+    check: str
+    release: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.check} {self.release}: {self.detail}".replace(" :", ":")
+
+
+@dataclass
+class Report:
+    """What the suite found for one method: failures, and the gap codes they exhibit."""
+
+    method: str
+    promises: list[Promise] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+    largest: dict[str, float] = field(default_factory=dict)
+
+    def add(self, plan: Plan, failure: Failure) -> None:
+        self.failures.append(failure)
+        matching = [g.code for g in plan.gaps if g.check == failure.check and failure.release.startswith(g.release)]
+        self.codes.update(matching or [f"unexplained {failure.check}"])
+
+
+class ConformanceError(GraphveilError):
+    """A method did not keep the contract; ``report`` and ``codes`` say how."""
+
+    def __init__(self, report: Report) -> None:
+        self.report, self.codes = report, frozenset(report.codes)
+        first = "; ".join(str(failure) for failure in report.failures[:3])
+        super().__init__(
+            f"{report.method}: {len(report.failures)} checks failed ({', '.join(sorted(report.codes))}): {first}"
+        )
+
+
+def check_private_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Report:
+    """Run every check on every guarantee the method names; raise :class:`ConformanceError` on the first report of failures."""
+    report = inspect_method(method, promises, seed)
+    if report.failures:
+        raise ConformanceError(report)
+    return report
+
+
+def inspect_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Report:
+    """The report behind :func:`check_private_method`, without raising."""
+    report = Report(repr(method))
+    cap = method.get_params().get("max_degree") if method.mode == "published" else None  # a cap must bite to be tested
+    data, names = worst_case_graph(seed, clique=8 if cap is None else min(int(1.3 * cap) + 3, 140))
+    widest = int(np.bincount(data.edge_index[0].numpy()).max())
+    for promise in promises or [example_promise(g, widest) for g in sorted(method.supports, key=str)]:
+        report.promises.append(promise)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check_promise(report, method, data, names, promise, seed)
+    return report
+
+
+def example_promise(guarantee: Guarantee, max_degree: int, epsilon: float = 4.0) -> Promise:
+    """A promise of this kind for a test graph whose largest degree is ``max_degree``."""
+    bound = max_degree if guarantee.adjacency is Adjacency.BOUNDED_DEGREE else None
+    k = 2 if guarantee.level is Level.K_NEIGHBOR else None
+    return Promise(guarantee.level, guarantee.adjacency, guarantee.relation, epsilon, 1e-4, k=k, max_degree=bound)
+
+
+def _check_promise(
+    report: Report, method: PrivateMethod, data: object, names: dict[str, int], promise: Promise, seed: int
+) -> None:
+    plan = method.checked_plan(PublicFacts.of(data), promise)
+    if plan.provable and plan.epsilon() > promise.epsilon * (1 + TOLERANCE):
+        report.add(
+            plan, Failure("promise", "", f"epsilon {plan.epsilon():.4g} is proved, {promise.epsilon:g} was promised")
+        )
+    recorder = Recorder()
+    try:
+        model = method.fit(data, promise, seed=seed, tape=recorder)
+    except PrivacyError as error:
+        report.add(plan, Failure("refused", "", str(error)))
+        return
+    if not plan.adaptive and [r.to_json() for r in model.certificate.releases] != plan.to_json()["releases"]:
+        report.add(plan, Failure("ledger", "", "the releases that happened are not those of the plan"))
+    if model.certificate.epsilon is not None and model.certificate.epsilon > plan.epsilon() * (1 + TOLERANCE):
+        report.add(plan, Failure("ledger", "", "the ledger cost more than the plan"))
+    for failure in (*_noise_law(recorder.events), *_peeks(recorder.events), *_repeats(method, data, promise, recorder)):
+        report.add(plan, failure)
+    for failure in (*_without_noise(method, data, promise), *_bad_row(method, data, names, promise, recorder, report)):
+        report.add(plan, failure)
+    state = model.predictor.arrays()
+    for neighbour in neighbours(data, names, promise, seed):
+        for failure in _replay(method, neighbour, promise, recorder.events, state, report, seed):
+            report.add(plan, failure)
+
+
+def _replay(
+    method: PrivateMethod,
+    neighbour: Neighbour,
+    promise: Promise,
+    events: list[Event],
+    state: dict[str, np.ndarray] | None,
+    report: Report,
+    seed: int,
+) -> Iterable[Failure]:
+    """Same path, clean values within the declared sensitivity, and a model made of released values only."""
+    replayer = Replayer(events, neighbour.record)
+    try:
+        model = method.fit(neighbour.data, promise, seed=seed, tape=replayer, on_bad_rows="zero")
+        replayer.finish()
+    except Diverged as error:
+        yield Failure("path", "", f"{error} ({neighbour.story})")
+        return
+    except PrivacyError as error:
+        yield Failure("refused", "", f"{error} ({neighbour.story})")
+        return
+    for name, distance, bound in _worst(replayer, neighbour.kind):
+        share = distance / bound if bound else (math.inf if distance > TOLERANCE else 0.0)
+        report.largest[name] = max(report.largest.get(name, 0.0), share)
+        if distance > bound * (1 + TOLERANCE) + TOLERANCE:
+            yield Failure("sensitivity", name, f"moved by {distance:.4g}, declared {bound:.4g} ({neighbour.story})")
+    peeked = any(event.what == "peek" for event in events)
+    arrays = model.predictor.arrays()
+    if state is not None and not peeked and any(not np.array_equal(value, arrays[key]) for key, value in state.items()):
+        yield Failure("leak", "", f"the model depends on private data beyond the releases ({neighbour.story})")
+
+
+def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
+    worst: dict[str, tuple[float, float]] = {}
+    for measured in replayer.measured:
+        release = measured.release
+        bound = release.sensitivity.get(kind, 0.0)
+        if isinstance(release.mechanism, DpGradient) and release.mechanism.replaces:
+            bound *= 2
+        if isinstance(release.mechanism, Exact):
+            continue
+        if measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
+            worst[release.name] = (measured.distance, bound)
+    return [(name, distance, bound) for name, (distance, bound) in worst.items()]
+
+
+def _residuals(events: list[Event]) -> list[tuple[str, np.ndarray]]:
+    """What was added to each clean value, in units of the declared scale (standard deviation 1 if all is well)."""
+    found = []
+    for event in events:
+        match event.mechanism:
+            case Gaussian(sigma) | DpGradient(sigma):
+                scale = sigma
+            case Laplace(scale):
+                scale = scale * math.sqrt(2)
+            case _:
+                continue
+        found.append((event.name, (event.released - event.clean).ravel() / scale))
+    return found
+
+
+def _noise_law(events: list[Event]) -> Iterable[Failure]:
+    """Noise has the declared scale and is never used twice."""
+    seen: dict[bytes, str] = {}
+    by_name: dict[str, list[np.ndarray]] = {}
+    for name, residual in _residuals(events):
+        by_name.setdefault(name, []).append(residual)
+        head = np.round(residual[:16], 6).tobytes()
+        if head in seen:
+            yield Failure("noise", name, f"the noise of {seen[head]} was used again")
+        seen[head] = name
+    for name, parts in by_name.items():
+        sample = np.concatenate(parts)
+        spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
+        if abs(float(np.mean(sample**2)) - 1) > FALSE_ALARM * spread:
+            yield Failure("noise", name, f"its variance is {np.mean(sample**2):.3g} of the declared one")
+
+
+def _peeks(events: list[Event]) -> Iterable[Failure]:
+    for name in sorted({event.name for event in events if event.what == "peek"}):
+        yield Failure("unaccounted", name, "private data were read without noise and without account")
+
+
+def _repeats(method: PrivateMethod, data: object, promise: Promise, first: Recorder) -> Iterable[Failure]:
+    """A seeded run repeats exactly; unseeded runs differ."""
+    again, free, other = Recorder(), Recorder(), Recorder()
+    method.fit(data, promise, seed=0, tape=again)
+    method.fit(data, promise, tape=free)
+    method.fit(data, promise, tape=other)
+    pairs = zip(first.events, again.events, strict=False)
+    if any(a.released is not None and not np.array_equal(a.released, b.released) for a, b in pairs):
+        yield Failure("seed", "", "two runs with one seed released different values")
+    for a, b in zip(free.events, other.events, strict=False):
+        if a.what == "release" and not isinstance(a.mechanism, Exact) and np.array_equal(a.released, b.released):
+            yield Failure("noise", a.name, "two runs drew the same noise")
+            return
+
+
+def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Iterable[Failure]:
+    """epsilon = inf: every release is the clean value, said so on the certificate."""
+    recorder = Recorder()
+    certificate = method.fit(data, replace(promise, epsilon=math.inf), tape=recorder).certificate
+    for event in recorder.events:
+        if event.what == "release" and not np.array_equal(event.clean, event.released):
+            yield Failure("infinite epsilon", event.name, "noise was added although none was asked for")
+            return
+    reads = any(event.what == "release" for event in recorder.events)
+    if reads and (certificate.holds or certificate.epsilon is not None):
+        yield Failure("infinite epsilon", "", "the certificate claims a guarantee for a run without noise")
+
+
+def _bad_row(
+    method: PrivateMethod,
+    data: object,
+    names: dict[str, int],
+    promise: Promise,
+    recorder: Recorder,
+    report: Report,
+) -> Iterable[Failure]:
+    """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""
+    if promise.level is Level.EDGE:
+        return
+    hub = names["hub"]
+    poisoned = data.clone()  # type: ignore[attr-defined]
+    poisoned.x[hub, 0] = math.nan
+    try:
+        method.fit(poisoned, promise, seed=0)
+        yield Failure("bad row", "", "a row with NaN was accepted silently")
+    except InputError:
+        pass
+    except PrivacyError as error:
+        yield Failure("bad row", "", str(error))
+    if promise.relation is Relation.ZERO_OUT:
+        neighbour = Neighbour(poisoned, "a hub with a NaN feature", hub, "train")
+        yield from _replay(method, neighbour, promise, recorder.events, None, report, 0)

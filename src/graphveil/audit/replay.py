@@ -1,0 +1,112 @@
+"""Record a run on G, then replay it on a neighbour G' with every random outcome frozen.
+
+With released outputs and batch coins fixed, everything a method does must be the same on G' except the clean values behind
+the noise, and those may differ by at most the declared sensitivity. That is exactly the hypothesis of adaptive
+composition, so a violation is a bug in the method or its proof, found without statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.privacy.curator import Tape
+from graphveil.privacy.mechanisms import Laplace, Mechanism, RandomizedResponse
+from graphveil.privacy.plan import Release
+
+
+@dataclass(frozen=True)
+class Event:
+    """One random event of a run: a noisy release, a draw of batch coins, or an unaccounted peek."""
+
+    what: str
+    name: str
+    mechanism: Mechanism | None = None
+    clean: np.ndarray | None = None
+    released: np.ndarray | None = None
+
+
+class Diverged(Exception):
+    """The replay took another path than the recording."""
+
+
+class Recorder(Tape):
+    """Keeps every event of a run."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def coins(self, name: str, draw: Callable[[], np.ndarray]) -> np.ndarray:
+        drawn = draw()
+        self.events.append(Event("coins", name, released=drawn))
+        return drawn
+
+    def emit(self, release: Release, clean: np.ndarray, perturb: Callable[[], np.ndarray]) -> np.ndarray:
+        clean = clean.copy()
+        released = perturb()
+        self.events.append(Event("release", release.name, release.mechanism, clean, np.array(released)))
+        return released
+
+    def peek(self, name: str, value: Any) -> Any:
+        self.events.append(Event("peek", name))
+        return value
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far one step of a release moved between the two graphs."""
+
+    release: Release
+    distance: float
+
+
+class Replayer(Tape):
+    """Returns recorded outcomes and measures how far the clean values have moved; ``record`` is the changed node."""
+
+    def __init__(self, events: list[Event], record: int | None) -> None:
+        self._events = iter(events)
+        self._record = record
+        self.measured: list[Measured] = []
+
+    def coins(self, name: str, draw: Callable[[], np.ndarray]) -> np.ndarray:
+        coins = self._next("coins", name).released
+        assert coins is not None
+        return coins
+
+    def emit(self, release: Release, clean: np.ndarray, perturb: Callable[[], np.ndarray]) -> np.ndarray:
+        event = self._next("release", release.name)
+        assert event.clean is not None and event.released is not None
+        if event.mechanism != release.mechanism:
+            raise Diverged(f"{release.name}: noise {release.mechanism} on the neighbour, {event.mechanism} before")
+        if event.clean.shape != clean.shape:
+            raise Diverged(f"{release.name}: shape {clean.shape} on the neighbour, {event.clean.shape} before")
+        self.measured.append(Measured(release, self._distance(release, event.clean, clean)))
+        return event.released.copy()
+
+    def peek(self, name: str, value: Any) -> Any:
+        self._next("peek", name)
+        return value
+
+    def finish(self) -> None:
+        if (event := next(self._events, None)) is not None:
+            raise Diverged(f"the neighbour's run ended before {event.what} {event.name!r}")
+
+    def _next(self, what: str, name: str) -> Event:
+        event = next(self._events, None)
+        if event is None or (event.what, event.name) != (what, name):
+            before = "nothing more" if event is None else f"{event.what} {event.name!r}"
+            raise Diverged(f"{what} {name!r} on the neighbour, {before} before")
+        return event
+
+    def _distance(self, release: Release, before: np.ndarray, after: np.ndarray) -> float:
+        change = after.astype(np.float64) - before
+        if release.own_row_excluded and self._record is not None:
+            change = np.delete(change, self._record, axis=0)
+        if isinstance(release.mechanism, Laplace):
+            return float(np.abs(change).sum())
+        if isinstance(release.mechanism, RandomizedResponse):
+            return float(np.count_nonzero(change))
+        return float(np.linalg.norm(change))

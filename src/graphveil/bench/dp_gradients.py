@@ -1,0 +1,217 @@
+"""What a private training step costs: CPU time relative to ordinary training and to Opacus.
+
+Steps of all kinds alternate in one process on one thread, so that a busy machine slows all of them alike; figures are
+medians of CPU time. One thread, because CPU time counts threads that merely wait.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.bench.steps import (
+    CLASSES,
+    HIDDEN,
+    Step,
+    dense_step,
+    ghost_step,
+    hooks_step,
+    plain_step,
+    sparse_step,
+)
+
+PAIRS = ((256, 256), (500, 256), (4714, 256), (4714, 2048))
+KINDS = ("plain", "private", "ghost", "hooks")
+SPARSE_PAIR, DENSITY = (4714, 256), 0.01
+SLOW, SLOW_ROUNDS = {"hooks"}, 2
+SMALL = 200_000
+
+Progress = Callable[[int, int], None]
+
+
+def run(
+    pairs: Sequence[tuple[int, int]] = PAIRS, repeats: int = 25, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Measure every pair (width, batch), and sparse against dense input: times, ratios, targets, whether they hold.
+
+    Without Opacus its columns are null and their targets are left out; ``opacus`` in the result says so.
+
+    Args:
+        pairs: (input width, batch size) to measure.
+        repeats: rounds per pair, four times as many for small ones; slow per-sample hooks run in two of them.
+        progress: told (measurements done, measurements).
+    """
+    opacus = _version("opacus")
+    total = len(pairs) + 1
+    results = []
+    with _one_thread():
+        for done, (width, batch) in enumerate(pairs):
+            _tell(progress, done, total)
+            results.append(_compare(width, batch, repeats, with_opacus=opacus is not None))
+        _tell(progress, total - 1, total)
+        sparse = _compare_sparse(repeats)
+        _tell(progress, total, total)
+    return {
+        "benchmark": "dp-gradients",
+        "unit": "CPU milliseconds per step, median",
+        "network": f"width - {HIDDEN} - {CLASSES}, SELU, Adam",
+        "dtype": "float64",
+        "threads": 1,
+        "repeats": repeats,
+        "machine": {"processor": _processor(), "python": platform.python_version(), "torch": torch.__version__},
+        "opacus": opacus or "not installed: compared with ordinary training only",
+        "results": results,
+        "sparse": sparse,
+        "ok": all(result["ok"] for result in results) and sparse["ok"],
+    }
+
+
+def as_text(report: Mapping[str, Any]) -> str:
+    """The report of ``run`` for people: one line per measurement, each ratio with its limit."""
+    lines = [
+        f"{report['network']}, {report['dtype']}, one thread; {report['unit']}; Opacus {report['opacus']}",
+        f"{'width':>6}{'batch':>7}{'plain':>9}{'private':>9}{'ghost':>9}{'hooks':>9}"
+        f"{'private/plain':>22}{'hooks/private':>22}{'ghost/private':>22}",
+    ]
+    for result in report["results"]:
+        times = "".join(_figure(result[f"{kind}_ms"]).rjust(9) for kind in KINDS)
+        ratios = "".join(_ratio(name, result[name], limit).rjust(22) for name, limit in result["targets"].items())
+        lines.append(f"{result['width']:>6}{result['batch']:>7}{times}{ratios}")
+    sparse = report["sparse"]
+    lines.append(
+        f"sparse input, {sparse['density']:.0%} filled, width {sparse['width']}, batch {sparse['batch']}: "
+        f"{_figure(sparse['sparse_ms'])} against {_figure(sparse['dense_ms'])} dense, "
+        f"{sparse['dense_over_sparse']:.2f} times faster"
+    )
+    lines.append("all targets hold" if report["ok"] else "a target is missed")
+    return "\n".join(lines)
+
+
+def targets(width: int, batch: int) -> dict[str, float]:
+    """Limits on the ratios: ``private_over_plain`` at most, the others at least."""
+    return {
+        "private_over_plain": 1.5 if batch >= 2048 else 2.0,
+        "hooks_over_private": 8.0 if width >= 4714 else 3.0,
+        "ghost_over_private": 1.0,
+    }
+
+
+def _compare(width: int, batch: int, repeats: int, with_opacus: bool) -> dict[str, Any]:
+    rows, labels = _batch(width, batch, density=1.0)
+    steps = {"plain": plain_step(rows, labels), "private": dense_step(rows, labels)}
+    if with_opacus:
+        steps |= {"ghost": ghost_step(rows, labels), "hooks": hooks_step(rows, labels)}
+    times = _measure(steps, repeats if width * batch > SMALL else 4 * repeats)
+    result: dict[str, Any] = {"width": width, "batch": batch, "hidden": HIDDEN}
+    result |= {f"{name}_ms": round(times[name], 3) if name in times else None for name in KINDS}
+    ratios = {
+        "private_over_plain": times["private"] / times["plain"],
+        "hooks_over_private": times["hooks"] / times["private"] if with_opacus else None,
+        "ghost_over_private": times["ghost"] / times["private"] if with_opacus else None,
+    }
+    limits = targets(width, batch)
+    result |= {name: None if ratio is None else round(ratio, 3) for name, ratio in ratios.items()}
+    result["targets"] = limits
+    result["ok"] = all(_holds(name, ratio, limits[name]) for name, ratio in ratios.items() if ratio is not None)
+    return result
+
+
+def _compare_sparse(repeats: int) -> dict[str, Any]:
+    width, batch = SPARSE_PAIR
+    rows, labels = _batch(width, batch, DENSITY)
+    times = _measure({"dense": dense_step(rows, labels), "sparse": sparse_step(rows, labels)}, repeats)
+    ratio = times["dense"] / times["sparse"]
+    return {
+        "width": width,
+        "batch": batch,
+        "density": DENSITY,
+        "dense_ms": round(times["dense"], 3),
+        "sparse_ms": round(times["sparse"], 3),
+        "dense_over_sparse": round(ratio, 3),
+        "targets": {"dense_over_sparse": 1.0},
+        "ok": ratio > 1.0,
+    }
+
+
+def _figure(milliseconds: float | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds:.2f}"
+
+
+def _ratio(name: str, ratio: float | None, limit: float) -> str:
+    if ratio is None:
+        return "-"
+    bound = "at most" if name == "private_over_plain" else "at least"
+    return f"{ratio:.2f} ({bound} {limit:g})" + ("" if _holds(name, ratio, limit) else " !")
+
+
+def _holds(name: str, ratio: float, limit: float) -> bool:
+    return ratio <= limit if name == "private_over_plain" else ratio >= limit
+
+
+def _measure(steps: Mapping[str, Step], repeats: int) -> dict[str, float]:
+    """Median CPU milliseconds per step; the kinds alternate, starting with another one each round."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    names = list(steps)
+    pause = max(1, math.ceil(repeats / SLOW_ROUNDS))
+    for step in steps.values():
+        _timed(step)
+    for number in range(repeats):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            if name not in SLOW or number % pause == 0:
+                times[name].append(_timed(steps[name]))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _timed(step: Step) -> float:
+    start = time.process_time()
+    step()
+    return 1e3 * (time.process_time() - start)
+
+
+def _batch(width: int, batch: int, density: float) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(batch, width, dtype=torch.float64, generator=generator)
+    if density < 1:
+        rows *= torch.rand(batch, width, generator=generator) < density
+    rows /= rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    return rows, torch.randint(CLASSES, (batch,), generator=generator)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

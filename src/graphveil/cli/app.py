@@ -1,0 +1,86 @@
+"""The ``graphveil`` command: one thin file per verb; every error is one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from typing import Any, TextIO
+
+import typer
+
+from graphveil import __version__
+from graphveil.errors import DataWarning, GraphveilError
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not burn the core that works; read by torch
+
+COMMANDS = ("datasets", "import_graph", "methods", "train", "plan", "predict", "certificate", "verify", "bench")
+UsageError: Any = typer.BadParameter.__mro__[2]  # the base of all usage errors, wherever typer keeps its parser
+
+app = typer.Typer(
+    name="graphveil",
+    help="Train, release and audit graph neural networks under differential privacy that can be checked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"graphveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Train, release and audit graph neural networks under differential privacy that can be checked."""
+
+
+for command in COMMANDS:
+    import_module(f"graphveil.cli.{command}").register(app)
+
+
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, DataWarning):
+        print(f"graphveil: warning: {message}", file=sys.stderr)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; used by the ``graphveil`` script."""
+    warnings.showwarning = _one_line
+    try:
+        code = app(arguments, standalone_mode=False)
+    except GraphveilError as error:
+        sys.exit(_fail(str(error)))
+    except UsageError as error:
+        sys.exit(_fail(error.format_message()))
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        print("graphveil: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> int:
+    print("graphveil: error: " + " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""``graphveil datasets``: what there is to learn from, and what one graph looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.graph.registry import Card
+
+EXACT = "exact figures: publish them only if the graph is public"
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help="Show one data set or .npz file.")] = None,
+    prepare: Annotated[
+        str | None, typer.Option("--prepare", help="A paper's preparation, or steps such as largest-component.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Save degree distribution and class mixing as a picture."),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the data set if it is not on this machine.")
+    ] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List the data sets, or show one: origin, statistics, preparations of the papers."""
+    if name is None:
+        if prepare or plot or download:
+            raise InputError("--prepare, --plot and --download need the name of a data set")
+        _list(as_json)
+        return
+    body = _one(name, prepare, plot, download)
+    if as_json:
+        opt.print_json(body)
+    else:
+        _show(body)
+
+
+def _list(as_json: bool) -> None:
+    from graphveil.graph.places import availability
+    from graphveil.graph.registry import GENERATED, cards
+
+    rows = [_card(card) | {"available": availability(name)} for name, card in cards().items()]
+    rows += [{"name": name, "summary": text, "available": "generated"} for name, text in GENERATED.items()]
+    if as_json:
+        opt.print_json({"datasets": rows})
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    figures = ("nodes", "edges", "features", "classes", "homophily")
+    title = "edges: each pair once; homophily: share of edges inside a class"
+    table = Table(box=box.SIMPLE_HEAD, title=title, padding=(0, 0), pad_edge=False)
+    for column in ("name", *figures, "where"):
+        table.add_column(column, justify="right" if column in figures else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(row["name"], *(_figure(row.get(key)) for key in figures), row["available"])
+    Console().print(table)
+
+
+def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> dict[str, Any]:
+    from graphveil.graph.places import availability
+    from graphveil.graph.registry import GENERATED, cards
+
+    card = cards().get(name)
+    where = availability(name) if card or name in GENERATED else "here"
+    body: dict[str, Any] = {"name": name, "available": where} | (_card(card) if card else {})
+    if where in ("download", "by hand") and not download:
+        if prepare or plot:
+            raise InputError(f"{name} is not on this machine: add --download")
+        return body | {"measured": False, "statistics": _printed(card)}
+    from graphveil.graph.datasets import load_dataset
+    from graphveil.graph.measures import degree_histogram, statistics
+
+    with opt.progress_bar() as bar:
+        data = load_dataset(
+            name, prepare=prepare, progress=lambda file: lambda done, total: bar(file, done, total or done)
+        )
+    figures = statistics(data)
+    body |= {
+        "measured": True,
+        "prepared": prepare,
+        "directed": bool(data.directed),
+        "statistics": figures.to_dict(),
+        "degree_histogram": degree_histogram(data),
+        "notes_on_data": list(data.get("notes") or ()),
+    }
+    if plot is not None:
+        from graphveil.graph.plots import plot_graph
+
+        body["plot"] = str(plot_graph(data, plot, title=name if prepare is None else f"{name}, {prepare}"))
+    return body
+
+
+def _card(card: Card) -> dict[str, Any]:
+    plain = ("name", "summary", "nodes", "edges", "features", "classes", "homophily", "class_homophily", "isolated")
+    return {key: getattr(card, key) for key in plain} | {
+        "component": card.component,
+        "mean_degree": card.mean_degree,
+        "arcs": card.arcs,
+        "official_splits": card.splits,
+        "licence": card.licence,
+        "citation": card.citation,
+        "origin": card.origin,
+        "notes": list(card.notes),
+        "sha256": card.sha256,
+        "pyg": None
+        if card.pyg is None
+        else {"class": card.pyg.dataset, "name": card.pyg.name, "features": card.pyg.features},
+        "prepare": {
+            key: {
+                "steps": list(variant.steps),
+                "printed": dict(variant.printed),
+                "counts": variant.counts,
+                "differences": dict(variant.differences),
+                "split": variant.split,
+                "inductive": variant.inductive,
+            }
+            for key, variant in card.variants.items()
+        },
+    }
+
+
+def _printed(card: Card | None) -> dict[str, Any]:
+    keys = ("nodes", "edges", "features", "classes", "homophily", "class_homophily", "mean_degree", "isolated")
+    return {key: getattr(card, key) for key in keys}
+
+
+def _show(body: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{body['name']}[/bold]  {body.get('summary', '')}")
+    for key in ("licence", "citation", "origin"):
+        if key in body:
+            console.print(f"  {key:<9} {body[key]}", highlight=False)
+    for note in body.get("notes", ()):
+        console.print(f"  note      {note}", highlight=False)
+    for name, variant in body.get("prepare", {}).items():
+        steps = ", ".join(variant["steps"]) or "nothing to do"
+        console.print(f"  prepare   {name}: {steps}", highlight=False)
+        for key, text in variant["differences"].items():
+            console.print(f"            printed {key} {variant['printed'][key]}: {text}", highlight=False)
+    table = Table(
+        show_header=False, title=EXACT if body["measured"] else "printed figures (the data are not on this machine)"
+    )
+    for key, value in body["statistics"].items():
+        if key not in ("class_sizes", "degree_quantiles"):
+            table.add_row(key.replace("_", " "), _figure(value))
+    if body["measured"]:
+        quantiles = body["statistics"]["degree_quantiles"]
+        table.add_row("degree quantiles", ", ".join(f"{key}: {value}" for key, value in quantiles.items()))
+        table.add_row("class sizes", ", ".join(str(size) for size in body["statistics"]["class_sizes"]) or "-")
+    console.print(table)
+    if body["measured"]:
+        most = max([row["nodes"] for row in body["degree_histogram"]], default=1)
+        console.print("degree distribution")
+        for row in body["degree_histogram"]:
+            label = str(row["from"]) if row["from"] == row["to"] else f"{row['from']}-{row['to']}"
+            console.print(f"  {label:>13} {row['nodes']:>9} {'█' * round(40 * row['nodes'] / most)}", highlight=False)
+        for note in body["notes_on_data"]:
+            console.print(f"  note      {note}", highlight=False)
+    if "plot" in body:
+        console.print(f"picture: {body['plot']}", highlight=False)
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(datasets)

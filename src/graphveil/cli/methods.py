@@ -1,0 +1,56 @@
+"""``graphveil methods``: what there is, whom to trust, what is proved."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.methods import registry
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method's card.")] = None, as_json: opt.AsJson = False
+) -> None:
+    """List the methods, or show one method's card."""
+    found = registry.methods() if name is None else registry.describe(name)
+    if as_json:
+        opt.print_json(found)
+    elif isinstance(found, dict):
+        _card(found)
+    else:
+        _table(found)
+
+
+def _table(found: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="methods")
+    for column in ("name", "levels", "modes", "what it does", "protects"):
+        table.add_column(column)
+    for card in found:
+        levels, modes = ", ".join(card["levels"]) or "none", ", ".join(card["modes"])
+        table.add_row(card["name"], levels, modes, card["summary"], card["protects"])
+    Console().print(table)
+
+
+def _card(card: dict[str, Any]) -> None:
+    typer.echo(f"{card['name']}: {card['summary']}")
+    for key in ("paper", "trust", "formula", "protects", "public", "when"):
+        typer.echo(f"  {key:<9} {card[key]}")
+    for mode, guarantees in card["supports"].items():
+        verb = "proves" if mode == "sound" else "claims"
+        typer.echo(f"  {mode} {verb}:")
+        for guarantee in guarantees:
+            typer.echo(
+                f"    level {guarantee['level']}, adjacency {guarantee['adjacency']}, relation {guarantee['relation']}"
+            )
+    for gap in card["gaps"]:
+        typer.echo(f"  gap {gap['code']} (published): {gap['text']}")
+    typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in card["defaults"].items()))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(methods)

@@ -1,0 +1,158 @@
+"""Flags that several commands share, and what they turn into."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphveil.errors import InputError
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.registry import method_class
+from graphveil.privacy.promise import (
+    ADJACENCIES,
+    Adjacency,
+    EdgeLevel,
+    KNeighborLevel,
+    Level,
+    NodeLevel,
+    NonPrivate,
+    Promise,
+    Relation,
+    parse_name,
+)
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MethodName = Annotated[str, typer.Argument(metavar="METHOD", help="Name of a method; 'graphveil methods' lists them.")]
+DataName = Annotated[str, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")]
+LevelName = Annotated[str, typer.Option("--level", help="edge, k-neighbor, node, or none.")]
+EpsilonValue = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The privacy budget.")]
+DeltaValue = Annotated[
+    float | None, typer.Option("--delta", metavar="D", help="Default: 10^-ceil(log10 n), a tenth at edge level.")
+]
+KValue = Annotated[int | None, typer.Option("--k", metavar="K", help="Edges per person protected at k-neighbor level.")]
+AdjacencyName = Annotated[
+    str | None, typer.Option("--adjacency", metavar="A", help="record, bounded-degree or node (node level).")
+]
+RelationName = Annotated[str, typer.Option("--relation", metavar="R", help="zero-out or replace.")]
+ModeName = Annotated[str | None, typer.Option("--mode", metavar="M", help="sound (default) or published.")]
+DegreeValue = Annotated[
+    int | None, typer.Option("--max-degree", metavar="D", help="The degree promise of bounded-degree.")
+]
+Directed = Annotated[bool, typer.Option("--directed", help="Edge level: protect one directed link.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; repeatable.")
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Repeatable noise and split, for research only.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+BadRows = Annotated[
+    str, typer.Option("--on-bad-rows", metavar="raise|zero", help="What to do with rows that hold NaN or infinity.")
+]
+
+
+def build_method(name: str, mode: str | None, settings: list[str] | None) -> PrivateMethod:
+    """The method with its ``--mode`` and ``--set`` options."""
+    cls = method_class(name)
+    defaults = cls.parameter_defaults()
+    if mode is not None and mode not in cls.modes:
+        raise InputError(f"{name} has no mode {mode!r}; it has: {', '.join(cls.modes)}")
+    values: dict[str, Any] = {} if mode is None or "mode" not in defaults else {"mode": mode}
+    for setting in settings or []:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set takes key=value, got {setting!r}")
+        values[key] = _like(defaults.get(key), key, text)
+    return cls().set_params(**values)
+
+
+def _like(default: Any, key: str, text: str) -> Any:
+    """``text`` as a value of the same type as the default."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = text
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if default is not None and type(value) is not type(default):
+        raise InputError(f"option {key!r} takes a value like {default!r}, got {text!r}")
+    return value
+
+
+def build_promise(
+    method: PrivateMethod,
+    level: str,
+    epsilon: float | None,
+    delta: float | None,
+    k: int | None,
+    adjacency: str | None,
+    relation: str,
+    max_degree: int | None,
+    directed: bool,
+) -> Promise:
+    """The promise the flags describe; the adjacency defaults to the first one the method covers at that level."""
+    wanted = parse_name(Level, level)
+    parse_name(Relation, relation)
+    if adjacency is not None:
+        parse_name(Adjacency, adjacency)
+    if directed and wanted is not Level.EDGE:
+        raise InputError("--directed belongs to --level edge")
+    if wanted is Level.NONE:
+        if epsilon is not None:
+            raise InputError("--level none takes no --epsilon: nothing is protected")
+        return NonPrivate()
+    if epsilon is None:
+        raise InputError(f"--level {wanted} needs --epsilon")
+    if wanted is not Level.K_NEIGHBOR and k is not None:
+        raise InputError("--k belongs to --level k-neighbor")
+    if wanted is Level.EDGE:
+        if adjacency not in (None, Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED):
+            raise InputError(f"level edge has no adjacency {adjacency}; it has: {', '.join(ADJACENCIES[wanted])}")
+        if relation != Relation.ZERO_OUT:
+            raise InputError("level edge adds or removes one edge; it takes no --relation")
+        return EdgeLevel(epsilon, delta, directed or adjacency == Adjacency.EDGE_DIRECTED)
+    if wanted is Level.K_NEIGHBOR:
+        if adjacency not in (None, Adjacency.K_NEIGHBOR):
+            raise InputError(f"level k-neighbor has no adjacency {adjacency}")
+        if k is None:
+            raise InputError("--level k-neighbor needs --k: how many of a person's edges are protected")
+        return KNeighborLevel(k, epsilon, delta, relation)
+    if adjacency is None:
+        known = {g.adjacency for g in method.supports if g.level is wanted}
+        order = ADJACENCIES[Level.NODE] if max_degree is None else (Adjacency.BOUNDED_DEGREE,)
+        adjacency = next((a for a in order if a in known), Adjacency.RECORD)
+    return NodeLevel(epsilon, delta, adjacency, max_degree, relation)
+
+
+def load_data(name: str, seed: int | None) -> Data:
+    """A data set or a file, split with this seed (0 if none is given: the split is public)."""
+    from graphveil.graph import load_dataset
+
+    return load_dataset(name, seed=0 if seed is None else seed)
+
+
+def print_json(body: Any) -> None:
+    typer.echo(json.dumps(body, indent=2, allow_nan=False, default=str))
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar on stderr with one line per stage; silent when stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    stages: dict[str, Any] = {}
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bar.add_task(stage, total=total)
+            bar.update(stages[stage], completed=done, total=total)
+
+        yield report

@@ -1,0 +1,68 @@
+"""``graphveil plan``: how much noise a promise costs, before any data are touched."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.errors import InputError
+from graphveil.privacy.facts import PublicFacts
+
+
+def plan(
+    method: opt.MethodName,
+    data: Annotated[str | None, typer.Option("--data", help="Take the public sizes from this data set.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes.")] = None,
+    features: Annotated[int | None, typer.Option("--features", help="Feature columns.")] = None,
+    classes: Annotated[int | None, typer.Option("--classes", help="Classes.")] = None,
+    level: opt.LevelName = "node",
+    epsilon: opt.EpsilonValue = None,
+    delta: opt.DeltaValue = None,
+    k: opt.KValue = None,
+    adjacency: opt.AdjacencyName = None,
+    relation: opt.RelationName = "zero-out",
+    mode: opt.ModeName = None,
+    max_degree: opt.DegreeValue = None,
+    directed: opt.Directed = False,
+    settings: opt.Settings = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show the noisy releases METHOD would make; no data needed, only sizes."""
+    chosen = opt.build_method(method, mode, settings)
+    promise = opt.build_promise(chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed)
+    if data is not None:
+        facts = PublicFacts.of(opt.load_data(data, 0))
+    elif nodes is None or features is None or classes is None:
+        raise InputError("plan needs --nodes, --features and --classes, or --data")
+    else:
+        facts = PublicFacts(nodes, features, classes, directed)
+    body = chosen.checked_plan(facts, promise).to_json()
+    if as_json:
+        opt.print_json({"method": chosen.name, "mode": chosen.mode, **body})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = "none that is finite" if body["epsilon"] is None else f"{body['epsilon']:.6g}"
+    table = Table(title=f"{chosen.name} ({chosen.mode}), {promise.guarantee}: provable epsilon {shown}")
+    for column in ("release", "mechanism", "noise", "numbers", "steps", "sensitivity"):
+        table.add_column(column)
+    for release in body["releases"]:
+        mechanism = release["mechanism"]
+        bounds = ", ".join(f"{kind} {value:.4g}" for kind, value in release["sensitivity"].items())
+        noise = mechanism.get("sigma") or mechanism.get("scale")
+        table.add_row(
+            release["name"],
+            mechanism["kind"],
+            "none" if noise is None else f"{noise:.5g}",
+            str(mechanism.get("dimension", "-")),
+            str(mechanism.get("steps", 1)),
+            bounds,
+        )
+    Console().print(table)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(plan)

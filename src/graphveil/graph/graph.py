@@ -1,0 +1,67 @@
+"""A validated graph: what every method reads, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from graphveil.graph.lists import Lists
+from graphveil.graph.rows import Rows
+
+UNLABELLED = -1
+KINDS = ("train", "calibration", "query")
+"""The public, disjoint kinds of records: ``train_mask``, ``val_mask`` and ``test_mask`` of PyG, in this order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """One record per node: a feature row, a label, an own contact list; plus the public facts.
+
+    Attributes:
+        rows: float64 feature rows, all finite.
+        labels: int64, ``-1`` where there is none.
+        lists: everybody's contact lists.
+        masks: boolean array per kind of record (:data:`KINDS`), pairwise disjoint. Public.
+        classes: number of classes. Public, declared or noted in ``notes``.
+        directed: whether one friendship is one arc (else it is two). Public, declared.
+        notes: assumptions a certificate has to print.
+    """
+
+    rows: Rows
+    labels: np.ndarray
+    lists: Lists
+    masks: Mapping[str, np.ndarray]
+    classes: int
+    directed: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def nodes(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def features(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def present(self) -> np.ndarray:
+        """Whether a slot holds a record: some feature is not zero, or it is a labelled train or calibration node.
+
+        A function of the node's own record (and the public masks) alone, so blanking one record changes one entry.
+        Absent slots must contribute nothing to any sum.
+        """
+        has_features = self.rows.occupied().numpy()
+        learning = self.masks["train"] | self.masks["calibration"]
+        return has_features | (learning & (self.labels != UNLABELLED))
+
+    def without_lists(self) -> Graph:
+        """The same records with empty contact lists."""
+        return replace(self, lists=Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), self.nodes))
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{kind} {int(self.masks[kind].sum())}" for kind in KINDS)
+        size = f"{self.nodes} nodes, {self.lists.arcs} arcs, {self.features} features, {self.classes} classes"
+        return f"Graph({size}; {kinds})"

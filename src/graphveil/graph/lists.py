@@ -1,0 +1,162 @@
+"""Everybody's contact lists, and the sums that travel along them.
+
+Convention of the whole package: ``edge_index[0]`` holds senders ``k`` and ``edge_index[1]`` receivers ``i``, so
+``A[i, k] = 1`` means that ``k`` sends to ``i``. The out-list of ``k`` (column ``k`` of ``A``) is its own contact list
+and part of its record. Lists are kept exactly as given: symmetrising them here would move an entry of one person's
+record into another's and void the ``record`` adjacency.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.errors import InputError
+
+GRID = 2.0**-24
+"""Spacing of message values: sums of magnitude below 2^29 on this grid are exact in float64 (53 bits)."""
+
+_SLACK = 1.0 - 2.0**-50
+
+
+class Lists:
+    """The 0/1 matrix ``A`` of who sends to whom, one row per receiver.
+
+    Args:
+        matrix: boolean CSR matrix, canonical (sorted, no duplicates), without diagonal.
+        duplicates: how many repeated arcs were merged to get it.
+        self_loops: how many arcs from a node to itself were dropped.
+    """
+
+    def __init__(self, matrix: sp.csr_matrix, duplicates: int = 0, self_loops: int = 0) -> None:
+        self._matrix = matrix
+        self.duplicates = duplicates
+        self.self_loops = self_loops
+
+    @classmethod
+    def from_edge_index(cls, edge_index: np.ndarray, nodes: int) -> Lists:
+        """Coalesce ``edge_index`` of shape ``(2, arcs)`` to 0/1 entries and drop self-loops.
+
+        Repeated arcs would be counted in the degree and in the sum at once and break Lemma M, hence 0/1.
+        """
+        senders, receivers = np.asarray(edge_index)
+        if senders.size and (min(senders.min(), receivers.min()) < 0 or max(senders.max(), receivers.max()) >= nodes):
+            raise InputError(f"edge_index names a node outside 0..{nodes - 1}: check the numbering of the nodes")
+        loops = senders == receivers
+        self_loops = int(np.count_nonzero(loops))
+        if self_loops:
+            senders, receivers = senders[~loops], receivers[~loops]
+        coordinates = (np.ones(senders.size, dtype=bool), (receivers, senders))
+        matrix = sp.coo_matrix(coordinates, shape=(nodes, nodes)).tocsr()  # counting sort, then merges duplicates
+        matrix.sort_indices()
+        return cls(matrix, duplicates=int(senders.size - matrix.nnz), self_loops=self_loops)
+
+    @property
+    def nodes(self) -> int:
+        return self._matrix.shape[0]
+
+    @property
+    def arcs(self) -> int:
+        return int(self._matrix.nnz)
+
+    @cached_property
+    def out_degrees(self) -> np.ndarray:
+        """Length of everybody's own contact list (int64)."""
+        return np.bincount(self._matrix.indices, minlength=self.nodes).astype(np.int64, copy=False)
+
+    @cached_property
+    def in_degrees(self) -> np.ndarray:
+        """By how many lists everybody is mentioned (int64)."""
+        return np.diff(self._matrix.indptr).astype(np.int64)
+
+    @cached_property
+    def _weights(self) -> sp.csr_matrix:
+        ones = np.ones(self.arcs)
+        return sp.csr_matrix((ones, self._matrix.indices, self._matrix.indptr), shape=self._matrix.shape, copy=False)
+
+    def edge_index(self) -> np.ndarray:
+        """The arcs as an int64 array ``(2, arcs)`` of senders and receivers, sorted by receiver, then sender."""
+        receivers = np.repeat(np.arange(self.nodes, dtype=np.int64), self.in_degrees)
+        return np.stack([self._matrix.indices.astype(np.int64), receivers])
+
+    def aggregate(self, messages: np.ndarray) -> np.ndarray:
+        """``A @ messages``: row ``i`` sums the messages of everybody who lists ``i``. Linear in arcs.
+
+        If the messages lie on the grid 2^-24 (:meth:`split_messages`) and the absolute values of each sum stay below
+        2^29, every partial sum is a multiple of 2^-24 below 2^29 and thus a float64 without rounding: the result
+        is exact and independent of the order of summation, so one record moves it by its own messages and nothing
+        else. Rounded sums do not have that property: one message can push a partial sum over a power of two and
+        change how all later ones are rounded.
+        """
+        messages = np.asarray(messages, dtype=np.float64)
+        if messages.shape[0] != self.nodes:
+            raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
+        return self._weights @ messages
+
+    def mass_weights(self, floor: int = 1) -> np.ndarray:
+        """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
+
+        With rows of norm at most 1, the messages ``w_k h_k`` that ``k`` sends to its ``d_k`` contacts have joint norm
+        at most 1 for any degree, so blanking one record moves the aggregate by at most 1. Weights that are no power
+        of two are rounded down, so the bound holds for the stored numbers, not only for the formula.
+        """
+        weights = 1.0 / np.sqrt(np.maximum(self.out_degrees, max(int(floor), 1)))
+        exact = np.frexp(weights)[0] == 0.5
+        return np.where(exact, weights, weights * _SLACK)
+
+    def split_messages(self, values: np.ndarray, floor: int = 1) -> np.ndarray:
+        """``w_k * values[k]`` truncated towards zero to the grid 2^-24.
+
+        Truncation never lengthens a row, and :meth:`aggregate` of the result is exact: the two facts that make the
+        sensitivity of the sum equal to that of the formula.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        scaled = self.mass_weights(floor)[:, None] * values
+        return np.trunc(scaled / GRID) * GRID
+
+    def capped(self, max_degree: int, rng: np.random.Generator) -> Lists:
+        """Keep at most ``max_degree`` entries of everybody's own list, those of smallest random priority.
+
+        The coins are public: ``rng`` yields one key and the priority of the pair ``(k, i)`` is a hash of key, ``k`` and
+        ``i``. What is kept of ``k``'s list therefore depends on that list alone, which is what ``record`` needs; a cap
+        gives no guarantee for ``node`` on arbitrary graphs (displaced entries: soundness of degree caps).
+        """
+        if max_degree < 1:
+            raise InputError(f"max_degree is {max_degree}: give at least 1")
+        key = rng.integers(0, 2**63, dtype=np.uint64)
+        senders, receivers = self.edge_index()
+        priority = _mix(_mix(senders.astype(np.uint64) ^ key) + receivers.astype(np.uint64))
+        order = np.lexsort((receivers, priority, senders))
+        starts = np.concatenate([[0], np.cumsum(self.out_degrees)])
+        rank = np.arange(self.arcs) - starts[senders[order]]
+        kept = np.sort(order[rank < max_degree])
+        return self._select(kept)
+
+    def restricted_to(self, receivers: np.ndarray) -> Lists:
+        """Only the arcs into the receivers under this (public) boolean mask; degrees count what is left."""
+        receivers = np.asarray(receivers)
+        if receivers.dtype != bool or receivers.shape != (self.nodes,):
+            raise InputError(f"receivers must be a boolean mask of length {self.nodes}")
+        return self._select(np.flatnonzero(np.repeat(receivers, self.in_degrees)))
+
+    def _select(self, positions: np.ndarray) -> Lists:
+        keep = np.zeros(self.arcs + 1, dtype=np.int64)
+        keep[positions + 1] = 1
+        indptr = np.cumsum(keep)[self._matrix.indptr].astype(self._matrix.indptr.dtype)
+        indices = self._matrix.indices[positions]
+        matrix = sp.csr_matrix((np.ones(indices.size, dtype=bool), indices, indptr), shape=self._matrix.shape)
+        return Lists(matrix)
+
+    def __repr__(self) -> str:
+        return f"Lists({self.nodes} nodes, {self.arcs} arcs)"
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: a bijection of 64-bit words in which every input bit moves every output bit."""
+    with np.errstate(over="ignore"):
+        values = values + np.uint64(0x9E3779B97F4A7C15)
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return values ^ (values >> np.uint64(31))

@@ -1,0 +1,135 @@
+"""One graph in one ``.npz`` file, without pickles: the layout of the benchmark files and of ``graphveil import``.
+
+========================================  ==============================================================================
+``edge_index`` int32 [2, E]               every undirected pair once, u < v, sorted, no self-loops, no duplicates
+``directed_edge_index`` int32 [2, A]      if the source is directed: its arcs (from, to), unique, sorted, loops kept
+``x_indptr``, ``x_indices``, ``x_shape``  the feature matrix in CSR form; ``x_shape[0]`` is the number of nodes
+``x_binary`` and ``x_data`` float32       True: all stored values are 1 and there is no ``x_data``
+``y`` int16 [n]                           classes from 0; absent for multi-label data
+``unlabeled_nodes`` int32                 nodes whose ``y`` is only a placeholder
+``train_mask``, ``val_mask``, ...         official splits, bool [n] or [splits, n]
+``class_names``, ``feature_names``, ...   unicode
+``directed``, ``num_classes``, ``notes``  imported graphs: declared facts, and assumptions a certificate prints
+========================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from torch_geometric.data import Data
+
+from graphveil.errors import InputError
+from graphveil.graph.layout import MASKS, Arrays, arrays_from_data, data_from_arrays
+
+_REQUIRED = ("edge_index", "x_indptr", "x_indices", "x_shape", "x_binary")
+
+
+def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
+    """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
+    return data_from_arrays(read_arrays(path, sha256=sha256), directed=directed)
+
+
+def write_npz(data: Data, path: str | Path) -> Path:
+    """Write ``data`` in this layout. Equal graphs give equal bytes; the file appears complete or not at all."""
+    return write_arrays(arrays_from_data(data), path)
+
+
+def read_arrays(path: str | Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
+    """All arrays of the file, checked: checksum if known, no pickles, and the rules of the layout."""
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise InputError(f"{path} is not the known file (sha256 differs): delete it and fetch it again")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error, AttributeError, SyntaxError):
+        raise InputError(f"{path} is damaged or no graph file: it cannot be read as .npz") from None
+    problem = layout_problem(arrays)
+    if problem:
+        raise InputError(f"{path} is not a valid graph file: {problem}")
+    return arrays
+
+
+def layout_problem(arrays: Arrays) -> str | None:
+    """The first rule of the layout that ``arrays`` break, or None."""
+    for name in _REQUIRED:
+        if name not in arrays:
+            return f"array {name} is missing"
+    shape = arrays["x_shape"]
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+        return "x_shape is not two sizes"
+    nodes, width = int(shape[0]), int(shape[1])
+    for name in ("edge_index", "directed_edge_index"):
+        pairs = arrays.get(name)
+        if pairs is not None:
+            if pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.dtype.kind not in "iu":
+                return f"{name} is not an integer array of shape (2, edges)"
+            if pairs.size and (pairs.min() < 0 or pairs.max() >= nodes):
+                return f"{name} names a node outside 0..{nodes - 1}"
+    indptr, indices = arrays["x_indptr"], arrays["x_indices"]
+    if (
+        indptr.shape != (nodes + 1,)
+        or indices.ndim != 1
+        or indptr.dtype.kind not in "iu"
+        or indices.dtype.kind not in "iu"
+    ):
+        return "x_indptr or x_indices has the wrong shape or type"
+    if indptr[0] != 0 or indptr[-1] != indices.size or (np.diff(indptr) < 0).any():
+        return "x_indptr does not fit x_indices"
+    if indices.size and (indices.min() < 0 or indices.max() >= width):
+        return f"x_indices names a column outside 0..{width - 1}"
+    if arrays["x_binary"].shape != () or arrays["x_binary"].dtype != bool:
+        return "x_binary is not a boolean"
+    if not arrays["x_binary"] and ("x_data" not in arrays or arrays["x_data"].shape != indices.shape):
+        return "x_data is missing or has the wrong length"
+    labels = arrays.get("y")
+    if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind not in "iu"):
+        return f"y is not one integer for each of {nodes} nodes"
+    missing = arrays.get("unlabeled_nodes")
+    if missing is not None and missing.size and (missing.min() < 0 or missing.max() >= nodes):
+        return f"unlabeled_nodes names a node outside 0..{nodes - 1}"
+    for name in MASKS:
+        if name in arrays and (arrays[name].dtype != bool or arrays[name].shape[-1:] != (nodes,)):
+            return f"{name} is not a boolean mask over {nodes} nodes"
+    return None
+
+
+def write_arrays(arrays: Arrays, path: str | Path) -> Path:
+    """Write atomically, with fixed time stamps so that equal content gives an equal checksum."""
+    path = Path(path)
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            with zipfile.ZipFile(handle, "w") as archive:
+                for name in sorted(arrays):
+                    entry = zipfile.ZipInfo(f"{name}.npy")  # ZipInfo's default date is 1980
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    with archive.open(entry, "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

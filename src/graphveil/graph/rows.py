@@ -1,0 +1,100 @@
+"""Feature rows, dense or sparse, behind the three products that training needs.
+
+A model's first layer only ever multiplies the feature matrix from the right (forward), from the left (gradient)
+and asks for row norms (clipping). Keeping those three behind one interface lets sparse features stay sparse.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """An ``n x d`` matrix of float64 rows, one per node."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        """``X @ weight`` for ``weight`` of shape ``(d, k)``."""
+
+    def transpose_matmul(self, gradient: Tensor) -> Tensor:
+        """``X.T @ gradient`` for ``gradient`` of shape ``(n, k)``."""
+
+    def squared_norms(self) -> Tensor:
+        """Squared Euclidean norm of every row."""
+
+    def occupied(self) -> Tensor:
+        """Which rows have an entry other than zero (read from the entries: squares of tiny ones vanish)."""
+
+    def take(self, index: np.ndarray) -> Rows:
+        """The rows with these numbers (or under this boolean mask)."""
+
+
+class DenseRows:
+    """Rows stored as a dense tensor."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape[0], self.values.shape[1]
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        return self.values @ weight
+
+    def transpose_matmul(self, gradient: Tensor) -> Tensor:
+        return (gradient.T @ self.values).T  # two to three times as fast as values.T @ gradient for few columns
+
+    def squared_norms(self) -> Tensor:
+        return torch.linalg.vector_norm(self.values, dim=1).square_()
+
+    def occupied(self) -> Tensor:
+        return (self.values != 0).any(dim=1)
+
+    def take(self, index: np.ndarray) -> DenseRows:
+        return DenseRows(self.values[torch.from_numpy(np.asarray(index))])
+
+    def __repr__(self) -> str:
+        return f"DenseRows({self.shape[0]} x {self.shape[1]})"
+
+
+class SparseRows:
+    """Rows stored as a SciPy CSR matrix."""
+
+    def __init__(self, values: sp.csr_matrix | sp.csr_array) -> None:
+        self.values = sp.csr_matrix(values)
+        self._columns: sp.csr_matrix | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape[0], self.values.shape[1]
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        return torch.from_numpy(self.values @ weight.numpy(force=True))
+
+    def transpose_matmul(self, gradient: Tensor) -> Tensor:
+        if self._columns is None:
+            self._columns = self.values.T.tocsr()  # about twice as fast as multiplying by the CSC view, every step
+        return torch.from_numpy(self._columns @ gradient.numpy(force=True))
+
+    def squared_norms(self) -> Tensor:
+        squares = self.values.multiply(self.values).sum(axis=1)
+        return torch.from_numpy(np.asarray(squares, dtype=self.values.dtype).ravel())
+
+    def occupied(self) -> Tensor:
+        filled = sp.csr_matrix((self.values.data != 0, self.values.indices, self.values.indptr), shape=self.shape)
+        return torch.from_numpy(np.asarray(filled.sum(axis=1)).ravel() > 0)
+
+    def take(self, index: np.ndarray) -> SparseRows:
+        return SparseRows(self.values[np.asarray(index)])
+
+    def __repr__(self) -> str:
+        return f"SparseRows({self.shape[0]} x {self.shape[1]}, {self.values.nnz} stored)"

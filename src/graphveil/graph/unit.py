@@ -1,0 +1,47 @@
+"""Unit rows in float64, safe for tiny, huge and empty rows.
+
+Dividing by the largest entry first keeps squares away from overflow and underflow (a float32 row of subnormal squares
+would otherwise come out with norm 26 instead of 1); zero rows stay zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from graphveil.graph.rows import DenseRows, Rows, SparseRows
+
+_LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are treated as zero
+
+
+def unit_rows(rows: Rows) -> Rows:
+    """Every row divided by its Euclidean norm; the result has norm at most 1 in float64."""
+    if isinstance(rows, SparseRows):
+        return SparseRows(_unit_sparse(rows.values))
+    if isinstance(rows, DenseRows):
+        return DenseRows(torch.from_numpy(unit_array(rows.values.numpy(force=True))))
+    raise TypeError(f"cannot normalise {type(rows).__name__}")
+
+
+def unit_array(values: np.ndarray) -> np.ndarray:
+    """:func:`unit_rows` for a dense array."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape[1] == 0:
+        return values
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    usable = largest > _LARGEST_INVERTIBLE
+    scaled = np.where(usable, values / np.where(usable, largest, 1.0), 0.0)
+    return scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1.0) * (1 - 2.0**-52)
+
+
+def _unit_sparse(values: sp.csr_matrix) -> sp.csr_matrix:
+    unit = sp.csr_matrix(values, dtype=np.float64, copy=True)
+    row = np.repeat(np.arange(unit.shape[0]), np.diff(unit.indptr))
+    largest = np.zeros(unit.shape[0])
+    np.maximum.at(largest, row, np.abs(unit.data))
+    usable = largest > _LARGEST_INVERTIBLE
+    unit.data = np.where(usable[row], unit.data / np.where(usable, largest, 1.0)[row], 0.0)
+    norms = np.sqrt(np.bincount(row, weights=unit.data**2, minlength=unit.shape[0]))
+    unit.data *= (1 - 2.0**-52) / np.maximum(norms, 1.0)[row]
+    return unit

@@ -1,0 +1,231 @@
+"""From a PyG ``Data`` object to a :class:`Graph`: everything a method may rely on is checked here, once.
+
+Public facts (``num_classes``, ``directed``, the masks) are taken as declared on ``data``; none is read off private
+values, except the number of classes if it is missing, and then the graph carries a note saying so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.errors import DataWarning, InputError
+from graphveil.graph.graph import KINDS, UNLABELLED, Graph
+from graphveil.graph.lists import Lists
+from graphveil.graph.rows import DenseRows, Rows, SparseRows
+
+BadRows = Literal["raise", "zero"]
+MASK_NAMES = dict(zip(KINDS, ("train_mask", "val_mask", "test_mask"), strict=True))
+
+INFERRED_CLASSES = (
+    "number of classes inferred from the labels: declare data.num_classes, it is not covered by the promise"
+)
+ZEROED_ROWS = "rows with non-finite features, if any, were blanked and count as absent; their number is not published"
+
+
+def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool = True) -> Graph:
+    """Check ``data`` and return the graph, or raise an :class:`InputError`: what is wrong, where and what to do.
+
+    Args:
+        data: ``x`` dense or sparse (missing: no features), ``y`` integers with -1 for "no label", ``edge_index``
+            ``(2, arcs)`` of senders and receivers, boolean ``train_mask``, ``val_mask``, ``test_mask``, and the public
+            facts ``num_classes`` and ``directed`` (not declared: undirected, the conservative reading).
+        on_bad_rows: ``"raise"``, or ``"zero"`` to blank rows with NaN or infinity (features 0, no label, absent).
+        need_training: whether a graph without training nodes is an error (prediction does not need any).
+
+    Masks are public and stay as declared: unlabelled nodes inside them are warned about, and simply contribute nothing.
+    """
+    if on_bad_rows not in ("raise", "zero"):
+        raise InputError(f"on_bad_rows is {on_bad_rows!r}: give 'raise' or 'zero'")
+    nodes = _node_count(data)
+    rows, bad = _rows(data.x, nodes, on_bad_rows)
+    masks = {kind: _mask(data, name, nodes) for kind, name in MASK_NAMES.items()}
+    _check_masks(masks, need_training)
+    labels = _labels(data.y, nodes)
+    classes, notes = _classes(data, labels)
+    if on_bad_rows == "zero":
+        labels = np.where(bad, UNLABELLED, labels)
+        notes = (*notes, ZEROED_ROWS)
+    _warn_unlabelled(labels, masks)
+    declared = tuple(data.notes) if "notes" in data else ()
+    return Graph(
+        rows=rows,
+        labels=labels,
+        lists=_lists(data.edge_index, nodes),
+        masks=masks,
+        classes=classes,
+        directed=bool(data.directed) if "directed" in data else False,
+        notes=(*declared, *notes),
+    )
+
+
+def _node_count(data: Data) -> int:
+    if data.x is not None:
+        if data.x.dim() != 2:
+            raise InputError(
+                f"data.x has shape {tuple(data.x.shape)}: give one row of features per node (2 dimensions)"
+            )
+        return int(data.x.shape[0])
+    for name in ("y", *MASK_NAMES.values()):
+        if isinstance(data.get(name), Tensor) and data[name].dim() > 0:
+            return int(data[name].shape[0])
+    declared = data.get("num_nodes")
+    if declared is None:
+        raise InputError("the number of nodes is unknown: set data.x or data.num_nodes")
+    return int(declared)
+
+
+def _rows(x: Tensor | None, nodes: int, on_bad_rows: BadRows) -> tuple[Rows, np.ndarray]:
+    if x is None:
+        return DenseRows(torch.zeros((nodes, 0), dtype=torch.float64)), np.zeros(nodes, dtype=bool)
+    if x.is_complex():
+        raise InputError("data.x is complex: give real features")
+    if x.layout == torch.strided:
+        dense = x.detach().to(device="cpu", dtype=torch.float64)
+        bad = ~torch.isfinite(dense).all(dim=1).numpy()
+        _refuse(bad, on_bad_rows)
+        if bad.any():
+            dense = dense.clone()
+            dense[torch.from_numpy(bad)] = 0.0
+        return DenseRows(dense), bad
+    matrix = to_scipy(x)
+    matrix = sp.csr_matrix((matrix.data.astype(np.float64), matrix.indices, matrix.indptr), shape=matrix.shape)
+    owners = np.repeat(np.arange(nodes), np.diff(matrix.indptr))
+    bad = np.zeros(nodes, dtype=bool)
+    bad[owners[~np.isfinite(matrix.data)]] = True
+    _refuse(bad, on_bad_rows)
+    if bad.any():
+        matrix.data = np.where(bad[owners], 0.0, matrix.data)
+        matrix.eliminate_zeros()
+    return SparseRows(matrix), bad
+
+
+def to_scipy(x: Tensor) -> sp.csr_matrix:
+    """A torch sparse (COO or CSR) matrix as canonical SciPy CSR of the same values, sharing memory where possible."""
+    if x.layout == torch.sparse_coo:
+        x = x.coalesce().to_sparse_csr()
+    if x.layout != torch.sparse_csr:
+        raise InputError(f"data.x has the layout {x.layout}: give a dense, sparse COO or sparse CSR matrix")
+    x = x.detach().cpu()
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    matrix = sp.csr_matrix(parts, shape=tuple(x.shape))
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _refuse(bad: np.ndarray, on_bad_rows: BadRows) -> None:
+    if on_bad_rows == "raise" and bad.any():
+        raise InputError(
+            f"data.x has NaN or infinite values in {int(bad.sum())} rows, first in row {int(bad.argmax())}: "
+            "repair them, or pass on_bad_rows='zero' (--on-bad-rows zero) to treat these rows as absent"
+        )
+
+
+def _mask(data: Data, name: str, nodes: int) -> np.ndarray:
+    mask = data.get(name)
+    if mask is None:
+        return np.zeros(nodes, dtype=bool)
+    mask = torch.as_tensor(mask)
+    if mask.dim() == 2 and mask.shape[0] == nodes:
+        raise InputError(f"data.{name} holds {mask.shape[1]} splits: choose one, e.g. data.{name}[:, 0]")
+    if mask.dtype != torch.bool:
+        raise InputError(f"data.{name} has type {_type(mask)}: give a boolean mask")
+    if tuple(mask.shape) != (nodes,):
+        raise InputError(f"data.{name} has shape {tuple(mask.shape)} for {nodes} nodes: give one entry per node")
+    return mask.cpu().numpy()
+
+
+def _check_masks(masks: dict[str, np.ndarray], need_training: bool) -> None:
+    names = list(masks)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            shared = masks[first] & masks[second]
+            if shared.any():
+                raise InputError(
+                    f"data.{MASK_NAMES[first]} and data.{MASK_NAMES[second]} share {int(shared.sum())} nodes, first "
+                    f"node {int(shared.argmax())}: masks must be disjoint"
+                )
+    if need_training and not masks["train"].any():
+        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.random_split(data, seed=0)")
+
+
+def _labels(y: Tensor | None, nodes: int) -> np.ndarray:
+    if y is None:
+        return np.full(nodes, UNLABELLED, dtype=np.int64)
+    y = torch.as_tensor(y)
+    if y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dim() != 1:
+        raise InputError(f"data.y has shape {tuple(y.shape)}: give one class per node (no multi-label targets)")
+    if y.shape[0] != nodes:
+        raise InputError(f"data.y has {y.shape[0]} labels for {nodes} nodes: give one per node, -1 where there is none")
+    if y.is_floating_point() or y.is_complex():
+        raise InputError(f"data.y has type {_type(y)}: give integer class numbers, -1 where there is none")
+    return y.detach().cpu().numpy().astype(np.int64)
+
+
+def _classes(data: Data, labels: np.ndarray) -> tuple[int, tuple[str, ...]]:
+    low = labels < UNLABELLED
+    if low.any():
+        first = int(low.argmax())
+        raise InputError(f"data.y[{first}] is {labels[first]}: classes start at 0, and -1 stands for no label")
+    declared = data.get("num_classes")
+    if declared is None:
+        if labels.size == 0 or labels.max() < 0:
+            raise InputError("data has no labels: set data.y and data.num_classes")
+        return int(labels.max()) + 1, (INFERRED_CLASSES,)
+    if int(declared) != declared or declared < 1:
+        raise InputError(f"data.num_classes is {declared}: give a positive integer")
+    high = labels >= declared
+    if high.any():
+        first = int(high.argmax())
+        raise InputError(
+            f"data.y[{first}] is {labels[first]}, outside 0..{int(declared) - 1}: correct data.y or data.num_classes"
+        )
+    return int(declared), ()
+
+
+def _warn_unlabelled(labels: np.ndarray, masks: dict[str, np.ndarray]) -> None:
+    missing = labels == UNLABELLED
+    counts = {kind: int((missing & mask).sum()) for kind, mask in masks.items()}
+    if any(counts.values()):
+        where = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        message = f"unlabelled nodes inside the masks ({where}): they teach nothing and are left out of every accuracy"
+        warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def _lists(edge_index: Tensor | None, nodes: int) -> Lists:
+    if edge_index is None:
+        raise InputError(
+            "data.edge_index is missing: give the arcs, or an empty (2, 0) tensor for a graph without edges"
+        )
+    edge_index = torch.as_tensor(edge_index)
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise InputError(f"data.edge_index has shape {tuple(edge_index.shape)}: give (2, arcs), senders and receivers")
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise InputError(f"data.edge_index has type {_type(edge_index)}: give integer node numbers")
+    arcs = edge_index.detach().cpu().numpy()
+    outside = ((arcs < 0) | (arcs >= nodes)).any(axis=0)
+    if outside.any():
+        first = int(outside.argmax())
+        raise InputError(
+            f"data.edge_index has {int(outside.sum())} arcs with nodes outside 0..{nodes - 1}, first arc {first} "
+            f"({arcs[0, first]}, {arcs[1, first]}): correct the node numbers"
+        )
+    lists = Lists.from_edge_index(arcs, nodes)
+    if lists.duplicates or lists.self_loops:
+        message = f"removed {lists.duplicates} duplicate arcs and {lists.self_loops} self-loops"
+        warnings.warn(message, DataWarning, stacklevel=3)
+    return lists
+
+
+def _type(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,112 @@
+"""Two loops: descent along given gradient sums (private or not) and ordinary training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.learn.gradients import Tape, clipped_gradient_sum
+from graphveil.learn.inputs import Inputs, count, take
+from graphveil.learn.modules import Network
+from graphveil.learn.optimizers import Adam, IterateAverage, Optimizer
+
+Progress = Callable[[int, int], None]
+
+
+def descend(
+    network: Network,
+    gradient: Callable[[int], Tensor],
+    optimizer: Optimizer,
+    steps: int,
+    divisor: float,
+    average: IterateAverage | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """``steps`` times: take the gradient sum, divide it by a public number, let the optimiser step.
+
+    The loop reads private data only through ``gradient``. When that returns releases of a curator, the trained
+    parameters are post-processing of releases; when it returns exact sums, this is the same training with
+    epsilon = inf. Number of steps and divisor must be public: never the size of a random or private batch.
+
+    Args:
+        network: trained in place.
+        gradient: step number -> flat gradient sum at the current parameters.
+        optimizer: fresh, or warm to continue.
+        steps: how many steps.
+        divisor: what the sum is divided by.
+        average: if given, its mean replaces the last iterate.
+        progress: told (steps done, steps).
+    """
+    if not (math.isfinite(divisor) and divisor > 0):
+        raise InputError(f"the divisor must be positive and finite, got {divisor}")
+    for step in range(steps):
+        total = gradient(step)
+        if total.shape != network.parameters.shape:
+            wanted = tuple(network.parameters.shape)
+            raise InputError(f"the gradient has shape {tuple(total.shape)}, the parameters {wanted}")
+        optimizer.step(network.parameters, total / divisor)
+        if average is not None:
+            average.update(network.parameters)
+        if progress is not None:
+            progress(step + 1, steps)
+    mean = None if average is None else average.value()
+    if mean is not None:
+        network.parameters.copy_(mean)
+
+
+def train_plainly(
+    network: Network,
+    inputs: Inputs,
+    targets: Tensor | np.ndarray,
+    *,
+    epochs: int,
+    coins: np.random.Generator,
+    optimizer: Optimizer | None = None,
+    weight_decay: float = 0.0,
+    dropout: float = 0.0,
+    batch_size: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``.
+
+    Args:
+        network: trained in place.
+        inputs: what the network reads.
+        targets: labels (outside 0 .. C-1: left out) or target distributions.
+        epochs: passes over the data.
+        coins: for shuffling and dropout.
+        optimizer: default Adam with rate 0.01.
+        weight_decay: as above.
+        dropout: rate for the inputs of all but first layers.
+        batch_size: examples per step; default all.
+        progress: told (steps done, steps).
+    """
+    if not 0 <= dropout < 1:
+        raise InputError(f"dropout must be at least 0 and less than 1, got {dropout}")
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, got {batch_size}")
+    targets = torch.as_tensor(targets)
+    chosen = np.arange(count(inputs)) if targets.ndim == 2 else (targets >= 0).numpy().nonzero()[0]
+    size = max(1, min(batch_size or chosen.size, chosen.size))
+    batches = max(1, math.ceil(chosen.size / size))
+    whole = (take(inputs, chosen), targets[torch.from_numpy(chosen)]) if batches == 1 else None
+    order = chosen
+
+    def gradient(step: int) -> Tensor:
+        nonlocal order
+        if whole is not None:
+            examples, labels = whole
+        else:
+            if step % batches == 0:
+                order = coins.permutation(chosen)
+            index = order[step % batches * size :][:size]
+            examples, labels = take(inputs, index), targets[torch.from_numpy(index)]
+        total = clipped_gradient_sum(network, examples, labels, None, tape=Tape(dropout, coins))
+        return total.div_(max(1, len(labels))).add_(network.parameters, alpha=weight_decay)
+
+    descend(network, gradient, optimizer or Adam(0.01), epochs * batches, 1.0, progress=progress)

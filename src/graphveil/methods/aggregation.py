@@ -1,0 +1,94 @@
+"""Noisy neighbourhood sums: what one change can move, and the messages that keep it so.
+
+Rows ``h_k`` of norm at most 1 travel along contact lists, ``S_i = sum_k A[i, k] w_k h_k``. Worst Euclidean change of S:
+
+==================  ==========================  =========================================  =========================
+adjacency           weights w_k                 zero-out                                   replace
+==================  ==========================  =========================================  =========================
+edge-directed       1                           1 (one row moves by one message)
+edge-undirected     1                           sqrt 2 (two rows move)
+record              1/sqrt(d_k)   (Lemma M)     1 (column r is removed, norm <= 1)         2 at hop 1, sqrt 2 later
+k-neighbor          1/sqrt(max(d_k, k))         s_k (below)
+bounded-degree      1                           sqrt D, own row excluded                   2 sqrt D, own row excluded
+==================  ==========================  =========================================  =========================
+
+*record, replace*: at hop 1 the old and the new column may be opposite; later hops send released rows, so the two columns
+carry the same vector with non-negative weights of norm <= 1 and their difference has norm at most sqrt 2.
+*k-neighbor*: s_k^2 = (1 + k (1 - sqrt(k/(k+1))))^2 + k^2/(k+1). Rows other than r: r's own column (norm <= 1) and k
+neighbours whose weights grow from (k+1)^-1/2 to k^-1/2 on at most k rows; row r loses k messages of at most (k+1)^-1/2.
+*bounded-degree*: r is in at most D lists and lists at most D; row r is shown to r alone.
+Degrees are those of the node's own list, so no weight depends on anybody else's record. Brute-forced in
+``tests/methods/test_aggregation.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import PrivacyError
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.plan import Release
+from graphveil.privacy.promise import Adjacency, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Lists
+
+
+def hop_sensitivity(promise: Promise, hop: int) -> float:
+    """The worst change of one aggregation, by the table above."""
+    replaced = promise.relation is Relation.REPLACE
+    match promise.adjacency:
+        case Adjacency.EDGE_DIRECTED:
+            return 1.0
+        case Adjacency.EDGE_UNDIRECTED:
+            return math.sqrt(2)
+        case Adjacency.RECORD:
+            return (2.0 if hop == 1 else math.sqrt(2)) if replaced else 1.0
+        case Adjacency.K_NEIGHBOR if promise.k is not None and not replaced:
+            return k_neighbor_sensitivity(promise.k)
+        case Adjacency.BOUNDED_DEGREE if promise.max_degree is not None:
+            return math.sqrt(promise.max_degree) * (2 if replaced else 1)
+        case Adjacency.NONE:
+            return math.inf
+    raise PrivacyError(f"no sensitivity is proved for aggregation under {promise.guarantee}")
+
+
+def k_neighbor_sensitivity(k: int) -> float:
+    """s_k, attained: 1.4736, 1.7894, 2.4955, 5.1230 for k = 1, 2, 5, 25."""
+    return math.sqrt((1 + k * (1 - math.sqrt(k / (k + 1)))) ** 2 + k * k / (k + 1))
+
+
+def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, promise: Promise) -> Release:
+    """One noisy aggregation of ``width`` numbers per node that costs at most mu."""
+    sensitivity = hop_sensitivity(promise, hop)
+    kinds = ("edge",) if promise.adjacency.startswith("edge") else tuple(kind for kind, n in facts.kinds.items() if n)
+    lemma = (
+        f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {'1' if hop == 1 else '2 or later'}"
+    )
+    excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
+    if not promise.private:
+        return Release(name, Exact(), dict.fromkeys(kinds, 1.0), lemma, excluded)
+    mechanism = Gaussian.for_mu(sensitivity, mu, facts.nodes * width)
+    return Release(name, mechanism, dict.fromkeys(kinds, sensitivity), lemma, excluded)
+
+
+def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
+    """The clean sum S for this adjacency; messages lie on a grid, so the sum is exact whatever its order."""
+    match promise.adjacency:
+        case Adjacency.RECORD:
+            return lists.aggregate(lists.split_messages(rows))
+        case Adjacency.K_NEIGHBOR:
+            return lists.aggregate(lists.split_messages(rows, floor=promise.k or 1))
+        case _:
+            return plain_sum(lists, rows)
+
+
+def plain_sum(lists: Lists, rows: np.ndarray) -> np.ndarray:
+    """The sum with all weights 1."""
+    from graphveil.graph import GRID
+
+    return lists.aggregate(np.trunc(rows / GRID) * GRID)

@@ -1,0 +1,390 @@
+"""GAP: aggregation perturbation (Sajadmanesh, Shamsabadi, Bellet and Gatica-Perez, USENIX Security 2023).
+
+1. *Encoder*: an MLP on own features, trained with its own head; its unit embedding is X_0.
+2. *Aggregation*: H_l = unit(A_w X_{l-1} + N(0, sigma^2)) for l = 1..K, released once and kept.
+3. *Classifier*: one linear layer per hop, joined, on [X_0, H_1, .., H_K].
+
+``sound``: weights and sensitivities of ``aggregation.py``; encoder and classifier by full-batch private gradients, one row per
+node. Training records pay for all three stages, everybody pays for the mean and the hops. At edge level features and labels
+are public, so only the hops cost: sqrt 2 each on undirected data. ``published``: one noise multiplier for Poisson-sampled
+DP-Adam and hops; sensitivity 1 per *directed* edge, or sqrt D after silently cutting everybody's list to D entries.
+Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``tests/audit/test_conformance.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.methods.aggregation import aggregate, hop_release, plain_sum
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.card import Card
+from graphveil.methods.own_predictor import GROWTH, centred, mean_release, release_centre
+from graphveil.methods.private_training import (
+    SELECTION,
+    BestEpoch,
+    descend_privately,
+    full_batch_release,
+    parameter_count,
+    poisson_release,
+)
+from graphveil.privacy import plan as planning
+from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.loss import gaussian_mu
+from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn import MLP, Branches
+
+DIRECTED = planning.Gap(
+    "A1",
+    "the noise covers one directed entry; a friendship is stored in both lists, so two rows move and sqrt 2 is needed",
+    check="promise",
+)
+CAP = planning.Gap(
+    "D3",
+    "lists are cut to D entries by the code: when a person leaves, their contacts' lists take in others, "
+    "so far more than D rows move and sqrt D is no bound",
+    check="sensitivity",
+    release="hop",
+)
+
+
+class Gap(PrivateMethod):
+    """Noisy multi-hop aggregation between two trained stages.
+
+    Args:
+        hops: number of noisy aggregations K.
+        hidden: width of embeddings and of every hop; default 16 where gradients are private, 64 elsewhere (as published).
+        encoder_layers: layers of the encoder below its head.
+        steps, learning_rate, clip: full-batch private gradient steps of encoder and classifier (sound node level).
+        encoder_share, classifier_share: parts of mu^2 for the two trained stages; the hops share the rest.
+        centring: part of the encoder's share spent on a private mean of the features.
+        epochs: passes over the training nodes at edge level and in published mode.
+        open_learning_rate, weight_decay, dropout: ordinary training at edge level.
+        max_degree, batch_size, paper_learning_rate, paper_clip: published mode.
+        mode: ``sound`` or ``published``.
+    """
+
+    card = Card(
+        name="gap",
+        summary="aggregates learned embeddings over several hops and perturbs every aggregation",
+        paper="GAP: Differentially Private Graph Neural Networks with Aggregation Perturbation, USENIX Security 2023",
+        trust="one trusted curator",
+        protects="edges (edge level); features, labels and contacts (node and k-neighbor level)",
+        public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
+        formula="H_l = unit(A_w H_{l-1} + N(0, sigma^2)), l = 1..K",
+        when="dense graphs whose neighbours' features matter; on small sparse graphs dp-mlp is the line to beat",
+    )
+
+    gaps = (DIRECTED, CAP, SELECTION)
+
+    def __init__(
+        self,
+        hops: int = 2,
+        hidden: int | None = None,
+        encoder_layers: int = 1,
+        steps: int = 100,
+        learning_rate: float = 0.02,
+        clip: float = 0.5,
+        encoder_share: float = 0.4,
+        classifier_share: float = 0.3,
+        centring: float = 0.03,
+        epochs: int = 100,
+        open_learning_rate: float = 3e-3,
+        weight_decay: float = 0.0,
+        dropout: float = 0.5,
+        max_degree: int = 100,
+        batch_size: int = 64,
+        paper_learning_rate: float = 1e-3,
+        paper_clip: float = 1.0,
+        mode: str = "sound",
+    ) -> None:
+        self.hops = hops
+        self.hidden = hidden
+        self.encoder_layers = encoder_layers
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.clip = clip
+        self.encoder_share = encoder_share
+        self.classifier_share = classifier_share
+        self.centring = centring
+        self.epochs = epochs
+        self.open_learning_rate = open_learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
+        self.max_degree = max_degree
+        self.batch_size = batch_size
+        self.paper_learning_rate = paper_learning_rate
+        self.paper_clip = paper_clip
+        self.mode = mode
+
+    @property
+    def supports(self) -> frozenset[Guarantee]:
+        edges = {
+            Guarantee(Level.EDGE, a, Relation.ZERO_OUT) for a in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
+        }
+        near = Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT)
+        if self.mode == "published":
+            return frozenset(edges | {near, Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+        node = {Guarantee(Level.NODE, a, r) for a in (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE) for r in Relation}
+        return frozenset(edges | node | {near})
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if min(self.hops, self.hidden or 1, self.encoder_layers, self.max_degree) < 1:
+            raise InputError("gap needs hops, hidden, encoder_layers and max_degree of at least 1")
+        if not (
+            self.encoder_share > 0 and self.classifier_share > 0 and self.encoder_share + self.classifier_share < 1
+        ):
+            raise InputError(
+                "encoder_share and classifier_share must be positive and leave a part of the budget to the hops"
+            )
+
+    def _shape(self, facts: PublicFacts, promise: Promise) -> Shape:
+        sound = self.mode == "sound" and promise.level not in (Level.EDGE, Level.NONE)
+        width = self.hidden or (16 if sound else 64)
+        return Shape(facts.features, facts.classes, width, self.hops, self.encoder_layers if sound else 2)
+
+    # -- plan ----------------------------------------------------------------------------------------------------
+
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        self.check_parameters()
+        if self.mode == "published" and promise.level is not Level.NONE:
+            return self._published_plan(facts, promise)
+        if promise.level in (Level.EDGE, Level.NONE):
+            mu = (
+                gaussian_mu(promise.epsilon, promise.target_delta) / math.sqrt(self.hops)
+                if promise.private
+                else math.inf
+            )
+            return Plan(promise, facts, self._hop_releases(facts, promise, mu * (1 - 1e-14)))
+        return Plan(promise, facts, self._sound_releases(facts, promise))
+
+    def _sound_releases(self, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
+        mean_share = self.encoder_share * self.centring if facts.features else 0.0
+        shares = {
+            "mean": mean_share,
+            "encoder": self.encoder_share - mean_share,
+            "classifier": self.classifier_share,
+            "hop": (1 - self.encoder_share - self.classifier_share) / self.hops,
+        }
+        split = {**shares, "hop": shares["hop"] * self.hops}
+        mu = planning.split_mu(promise, split) if promise.private else dict.fromkeys(shares, math.inf)
+        shape = self._shape(facts, promise)
+        stage = {"steps": self.steps, "clip": self.clip}
+        return (
+            *((mean_release(facts, promise, mu["mean"]),) if mean_share else ()),
+            full_batch_release("encoder", promise, facts, shape.encoder_size, mu=mu["encoder"], growth=GROWTH, **stage),
+            *self._hop_releases(facts, promise, mu["hop"] / math.sqrt(self.hops)),
+            full_batch_release("classifier", promise, facts, shape.classifier_size, mu=mu["classifier"], **stage),
+        )
+
+    def _hop_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
+        width = self._shape(facts, promise).width
+        return tuple(hop_release(f"hop {hop}", hop, width, mu, facts, promise) for hop in range(1, self.hops + 1))
+
+    def _published_plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        """One noise multiplier z for all parts, calibrated to the paper's claim; what is declared is what is claimed.
+
+        At edge level the true sensitivity is known and declared, so the certificate can print claim and truth side by side.
+        """
+        claimed = 1.0 if promise.level is Level.EDGE else math.sqrt(self.max_degree)
+        undirected = promise.adjacency is Adjacency.EDGE_UNDIRECTED
+        scale = 1.0
+        if promise.private:
+            at = lambda z: Plan(promise, facts, self._published_releases(facts, promise, z, claimed, claimed)).epsilon()
+            scale = planning.calibrate_scale(at, promise.epsilon)
+        releases = self._published_releases(facts, promise, scale, claimed, math.sqrt(2) if undirected else claimed)
+        if promise.level is Level.EDGE:
+            return Plan(promise, facts, releases, claim=promise.epsilon, gaps=(DIRECTED,) if undirected else ())
+        return Plan(promise, facts, releases, claim=promise.epsilon, gaps=(CAP, SELECTION), provable=False)
+
+    def _published_releases(
+        self, facts: PublicFacts, promise: Promise, scale: float, claimed: float, declared: float
+    ) -> tuple[Release, ...]:
+        kinds = ("edge",) if promise.level is Level.EDGE else tuple(kind for kind, n in facts.kinds.items() if n)
+        dimension = facts.nodes * self._shape(facts, promise).width
+        noise = Gaussian(scale * claimed, dimension) if promise.private else Exact()
+        bound = dict.fromkeys(kinds, declared)
+        excluded = promise.level is not Level.EDGE
+        hops = tuple(
+            Release(f"hop {hop}", noise, bound, "as the paper states it", excluded) for hop in range(1, self.hops + 1)
+        )
+        if promise.level is Level.EDGE:
+            return hops
+        shape = self._shape(facts, promise)
+        stage: dict[str, Any] = {
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "clip": self.paper_clip,
+            "noise_multiplier": scale,
+        }
+        return (
+            poisson_release("encoder", promise, facts, shape.encoder_size, **stage),
+            *hops,
+            poisson_release("classifier", promise, facts, shape.classifier_size, **stage),
+        )
+
+    # -- algorithm -----------------------------------------------------------------------------------------------
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
+        predictor = GapPredictor.build(self._shape(curator.facts, curator.plan.promise), release_centre(curator))
+        predictor.encoder.initialise(coins)
+        predictor.classifier.initialise(coins)
+        self._train(curator, "encoder", predictor.encoder, predictor.own_inputs, coins, progress)
+        predictor.hops = self._release_hops(curator, predictor, coins, progress)
+        self._train(curator, "classifier", predictor.classifier, predictor.all_inputs, coins, progress)
+        return predictor
+
+    def _release_hops(
+        self, curator: Curator, predictor: GapPredictor, coins: np.random.Generator, progress: Progress | None
+    ) -> list[np.ndarray]:
+        """H_1 .. H_K; absent slots send nothing at hop 1, later hops send released rows."""
+        from graphveil.graph.unit import unit_array
+
+        promise = curator.plan.promise
+        cut = self.mode == "published" and promise.level is not Level.EDGE
+        released: list[np.ndarray] = []
+
+        def query(private: Graph) -> np.ndarray:
+            rows = released[-1] if released else predictor.embedding(private) * private.present[:, None]
+            if not cut:
+                return aggregate(private.lists, rows, promise)
+            return plain_sum(private.lists.capped(self.max_degree, np.random.default_rng(key)), rows)
+
+        for hop in range(1, self.hops + 1):
+            key = int(coins.integers(2**32))
+            released.append(unit_array(curator.release(f"hop {hop}", query)))
+            if progress is not None:
+                progress("hops", hop, self.hops)
+        return released
+
+    def _train(
+        self,
+        curator: Curator,
+        name: str,
+        network: MLP | Branches,
+        inputs: Any,
+        coins: np.random.Generator,
+        progress: Progress | None,
+    ) -> None:
+        from graphveil.learn import Adam, GlobalMoment, train_plainly
+
+        if curator.plan.promise.level in (Level.EDGE, Level.NONE):
+            records = curator.open_records()
+            train_plainly(
+                network,
+                inputs(records),
+                np.where(curator.masks["train"], records.labels, -1),
+                epochs=self.epochs,
+                coins=coins,
+                optimizer=Adam(self.open_learning_rate),
+                weight_decay=self.weight_decay,
+                dropout=self.dropout,
+                progress=None if progress is None else lambda done, total: progress(name, done, total),
+            )
+        elif isinstance(curator, PaperCurator):
+            best = BestEpoch(curator, inputs)
+            descend_privately(
+                curator, name, network, inputs, Adam(self.paper_learning_rate), progress, after_epoch=best
+            )
+            best.restore(network)
+        else:
+            descend_privately(curator, name, network, inputs, GlobalMoment(self.learning_rate), progress)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
+        return GapPredictor.restore(config, arrays)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, assumptions = super().statements(plan)
+        if plan.promise.adjacency is Adjacency.BOUNDED_DEGREE:
+            bound = plan.promise.max_degree
+            promised = f"nobody has more than {bound} contacts in either direction (promised by the user, not checked)"
+            own = "row r of every released table is shown to node r alone"
+            assumptions = (promised, own, *assumptions)
+        return public, assumptions
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public sizes of the two networks."""
+
+    features: int
+    classes: int
+    width: int
+    hops: int
+    encoder_layers: int
+
+    @property
+    def encoder(self) -> tuple[int, ...]:
+        return self.features + 1, *[self.width] * self.encoder_layers, self.classes
+
+    @property
+    def encoder_size(self) -> int:
+        return parameter_count(self.encoder)
+
+    @property
+    def classifier_size(self) -> int:
+        blocks = self.hops + 1
+        return blocks * parameter_count((self.width, self.width)) + parameter_count((blocks * self.width, self.classes))
+
+
+class GapPredictor:
+    """Released numbers: centre, encoder, hop tables (one row per node) and classifier."""
+
+    def __init__(self, shape: Shape, encoder: MLP, classifier: Branches, centre: np.ndarray) -> None:
+        self.shape, self.encoder, self.classifier, self.centre = shape, encoder, classifier, centre
+        self.hops: list[np.ndarray] = []
+
+    @classmethod
+    def build(cls, shape: Shape, centre: np.ndarray) -> GapPredictor:
+        from graphveil.learn import MLP, Branches
+
+        encoder = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
+        classifier = Branches([(shape.width, shape.width)] * (shape.hops + 1), (shape.classes,))
+        return cls(shape, encoder, classifier, centre)
+
+    def own_inputs(self, graph: Graph) -> Any:
+        """What the encoder reads: everybody's own centred unit row."""
+        return centred(graph, self.centre)
+
+    def embedding(self, graph: Graph) -> np.ndarray:
+        """X_0: unit rows, a function of each node's own features."""
+        return self.encoder.embed(self.own_inputs(graph)).numpy()
+
+    def all_inputs(self, graph: Graph) -> tuple[Any, ...]:
+        """What the classifier reads: own embedding and the released rows."""
+        import torch
+
+        return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        return self.classifier(self.all_inputs(graph)).numpy()
+
+    def config(self) -> dict[str, Any]:
+        return asdict(self.shape)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        parts = {"encoder": self.encoder.state(), "classifier": self.classifier.state()}
+        named = {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
+        tables = {f"hop{number}": table for number, table in enumerate(self.hops, start=1)}
+        return named | tables | {"centre": self.centre}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
+        predictor = cls.build(Shape(**config), arrays["centre"])
+        for part, network in (("encoder", predictor.encoder), ("classifier", predictor.classifier)):
+            start = f"{part}."
+            network.load({name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)})
+        tables = sorted((name for name in arrays if name.startswith("hop")), key=lambda name: int(name[3:]))
+        predictor.hops = [arrays[name] for name in tables]
+        return predictor

@@ -1,0 +1,130 @@
+"""MLP: the papers' features-only network, trained without privacy. A baseline, and the free floor at edge level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.card import Card
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.plan import Plan
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn import Network
+
+
+class Mlp(PrivateMethod):
+    """Ordinary multi-layer perceptron on a node's own features.
+
+    Args:
+        hidden, layers: width and number of layers.
+        epochs, learning_rate, weight_decay, dropout: Adam on full batches.
+    """
+
+    card = Card(
+        name="mlp",
+        summary="an ordinary network on a node's own features; not private",
+        paper="baseline of every paper here",
+        trust="no protection of features and labels",
+        protects="edges only, by never reading them",
+        public="everything but the edges",
+        formula="softmax(W3 selu(W2 selu(W1 x)))",
+        when="as the non-private line, or at edge level where it costs nothing",
+    )
+    modes = ("sound",)
+
+    def __init__(
+        self,
+        hidden: int = 64,
+        layers: int = 3,
+        epochs: int = 100,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        dropout: float = 0.5,
+    ) -> None:
+        self.hidden = hidden
+        self.layers = layers
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
+
+    @property
+    def supports(self) -> frozenset[Guarantee]:
+        edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
+        return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
+
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        return Plan(promise, facts, ())
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
+        from graphveil.learn import Adam, train_plainly
+
+        facts, records = curator.facts, curator.open_records()
+        predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
+        predictor.network.initialise(coins)
+        targets = np.where(curator.masks["train"], records.labels, -1)
+        train_plainly(
+            predictor.network,
+            network_inputs(records),
+            targets,
+            epochs=self.epochs,
+            coins=coins,
+            optimizer=Adam(self.learning_rate),
+            weight_decay=self.weight_decay,
+            dropout=self.dropout,
+            progress=None if progress is None else lambda done, total: progress("mlp", done, total),
+        )
+        return predictor
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:
+        return NetworkPredictor.restore(config, arrays)
+
+
+def network_inputs(graph: Graph) -> Any:
+    """Unit rows and a constant, so that graphs without features still have an input."""
+    from graphveil.graph.unit import unit_rows
+    from graphveil.learn import CentredRows
+
+    return CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
+
+
+class NetworkPredictor:
+    """A chain of layers on a node's own features."""
+
+    def __init__(self, network: Network, widths: tuple[int, ...]) -> None:
+        self.network, self.widths = network, widths
+
+    @classmethod
+    def build(cls, features: int, classes: int, hidden: int, layers: int) -> NetworkPredictor:
+        from graphveil.learn import MLP
+
+        widths = network_widths(features, classes, hidden, layers)
+        return cls(MLP(widths), widths)
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        logits: np.ndarray = self.network(network_inputs(graph)).numpy()
+        return logits
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "network", "widths": list(self.widths)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.network.state()
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:
+        from graphveil.learn import MLP
+
+        widths = tuple(config["widths"])
+        return cls(MLP(widths).load(arrays), widths)
+
+
+def network_widths(features: int, classes: int, hidden: int, layers: int) -> tuple[int, ...]:
+    """Widths of the papers' network: features and a constant, hidden layers, classes."""
+    return (features + 1, *[hidden] * (layers - 1), classes)

@@ -1,0 +1,148 @@
+"""What a fit returns: predictions within the rules, a certificate, and a folder without pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from graphveil.errors import InputError, PrivacyError
+from graphveil.graph import Graph
+from graphveil.graph.validate import validate
+from graphveil.methods.base import Predictor, PrivateMethod
+from graphveil.methods.registry import method_class
+from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.ledger import Ledger
+from graphveil.privacy.promise import Level
+from graphveil.privacy.verify import read_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FILES = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
+
+
+class Access(StrEnum):
+    """Who will see a prediction, and with what it is computed."""
+
+    OWN_ROW = "own-row"  # the node itself: its own features and the releases
+    PUBLIC_GRAPH = "public-graph"  # anybody: the features (and edges) given here are declared public
+    CHARGE = "charge"  # anybody, with private features: a further release, to be paid for
+
+
+class Model:
+    """A trained method: ``predict``, ``predict_proba``, ``score``, ``certificate``, ``save``."""
+
+    def __init__(self, method: PrivateMethod, predictor: Predictor, certificate: Certificate) -> None:
+        self.method = method
+        self.predictor = predictor
+        self.certificate = certificate
+
+    def predict_proba(self, data: Any, access: str = "own-row") -> Tensor:
+        """Class probabilities of every node of ``data``, one row each."""
+        self._check(access)
+        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")
+        facts = self.certificate.facts
+        if (graph.nodes, graph.features) != (facts.nodes, facts.features):
+            raise InputError(
+                f"the model was trained on {facts.nodes} nodes with {facts.features} features, these data have "
+                f"{graph.nodes} with {graph.features}; releases of one graph say nothing about another"
+            )
+        return torch.softmax(torch.from_numpy(self.predictor.logits(graph)), dim=1)
+
+    def predict(self, data: Any, access: str = "own-row") -> Tensor:
+        """The most probable class of every node of ``data``."""
+        return self.predict_proba(data, access).argmax(dim=1)
+
+    def score(self, data: Any, kind: str = "query") -> float:
+        """Exact accuracy on labelled nodes of one kind; a figure on private labels that no promise covers."""
+        return self.scores(data, kind)["accuracy"]
+
+    def scores(self, data: Any, kind: str = "query") -> dict[str, float]:
+        """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
+        from sklearn.metrics import f1_score
+
+        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")
+        chosen = graph.masks[kind] & (graph.labels >= 0)
+        if not chosen.any():
+            raise InputError(f"there is no labelled {kind} node to score on")
+        guess, truth = self.predict(graph).numpy()[chosen], graph.labels[chosen]
+        return {
+            "accuracy": float(np.mean(guess == truth)),
+            "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write certificate, ledger, configuration and released arrays into the folder ``path``."""
+        from safetensors.numpy import save_file
+
+        folder = Path(path)
+        open_run_folder(folder)
+        if not (folder / "ledger.jsonl").exists():
+            ledger = Ledger(folder / "ledger.jsonl")
+            for release in self.certificate.releases:
+                ledger.append(release)
+            (folder / "ledger.jsonl").touch()
+        arrays = {name: np.ascontiguousarray(value) for name, value in self.predictor.arrays().items()}
+        save_file(arrays, folder / "model.safetensors")
+        config = {
+            "method": self.method.name,
+            "parameters": self.method.get_params(),
+            "predictor": self.predictor.config(),
+        }
+        write_json(folder / "model.json", config)
+        write_json(folder / "certificate.json", self.certificate.to_json())
+
+    def _check(self, access: str) -> None:
+        try:
+            wanted = Access(access)
+        except ValueError:
+            raise InputError(f"unknown access {access!r}; known are: {', '.join(Access)}") from None
+        if wanted is Access.CHARGE and self.certificate.promise.level is not Level.EDGE:
+            raise PrivacyError(
+                f"{self.method.name} cannot charge for publishing predictions computed from private features; "
+                "give each node its own prediction (own-row) or declare the features public (public-graph)"
+            )
+
+    def __repr__(self) -> str:
+        return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
+
+
+def load_model(path: str | Path) -> Model:
+    """A model saved by :meth:`Model.save`."""
+    from safetensors.numpy import load_file
+
+    folder = Path(path)
+    config = read_json(folder / "model.json")
+    certificate = Certificate.from_json(read_json(folder / "certificate.json"))
+    cls = method_class(config["method"])
+    try:
+        arrays = load_file(folder / "model.safetensors")
+    except Exception as error:  # safetensors raises its own, undocumented types
+        raise InputError(f"{folder / 'model.safetensors'} cannot be read: {error}") from None
+    method = cls().set_params(**config["parameters"])
+    return Model(method, method.restore(config["predictor"], arrays), certificate)
+
+
+def open_run_folder(folder: Path) -> None:
+    """Create the folder of a run; refuse one that already holds a finished run."""
+    if (folder / "certificate.json").exists():
+        raise InputError(f"{folder} already holds a run; choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be created: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"the folder {folder} is not writable")
+
+
+def write_json(path: Path, body: dict[str, Any]) -> None:
+    """Write JSON so that the file is either complete or absent."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(draft, path)

@@ -1,0 +1,111 @@
+"""The own predictor: softmax regression on a node's own centred unit features.
+
+    m = (sum_i x_i + N) / n,     x'_i = (x_i - m) / ||x_i - m||, and a constant 0.1,
+    T full-batch steps on sum_i clip((p_i - y_i) x'_i^T), momentum and one global second moment.
+
+Formal guarantee: unit rows make the mean's sum move by at most 1 (zero-out) or 2 (replace) for any record; each gradient sum
+moves by at most ``clip`` or ``2 clip`` for a training record and not at all for others. Everything else is post-processing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.base import Progress
+from graphveil.methods.private_training import descend_privately, full_batch_release
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.plan import Release, split_mu
+from graphveil.privacy.promise import Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn import CentredRows
+
+FLOOR = 0.01  # least distance to the centre a row is divided by
+BIAS = 0.1
+GROWTH = 2 / (FLOOR * BIAS)  # intermediate terms of centred rows are at most this much longer than final ones
+MEAN_LEMMA = "a record adds one row of norm at most 1 to the sum"
+
+
+def own_releases(
+    facts: PublicFacts, promise: Promise, *, centring: float, steps: int, clip: float
+) -> tuple[Release, ...]:
+    """The mean (everybody pays the share ``centring`` of mu^2) and the gradient steps (training records pay the rest)."""
+    mean_share = centring if facts.features else 0.0
+    mu = {"mean": 0.0, "own": 0.0}
+    if promise.private:
+        mu = split_mu(promise, {"mean": mean_share, "own": 1 - mean_share})
+    size = (facts.features + 1) * facts.classes
+    own = full_batch_release("own", promise, facts, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
+    return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
+
+
+def mean_release(facts: PublicFacts, promise: Promise, mu: float) -> Release:
+    """The noisy sum of everybody's unit rows, for mu."""
+    bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
+    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
+    return Release("mean", mechanism, everybody, MEAN_LEMMA)
+
+
+def release_centre(curator: Curator) -> np.ndarray:
+    """The noisy mean if the plan has one, else the origin."""
+    if any(step.name == "mean" for step in curator.plan.steps):
+        return curator.release("mean", _sum_of_unit_rows) / curator.facts.nodes
+    return np.zeros(curator.facts.features)
+
+
+def learn_own(curator: Curator, learning_rate: float, progress: Progress | None) -> OwnPredictor:
+    """Release the mean if the plan has it, then spend the gradient steps."""
+    from graphveil.learn import MLP, GlobalMoment
+
+    facts = curator.facts
+    centre = release_centre(curator)
+    network = MLP((facts.features + 1, facts.classes), bias=False)
+    inputs = lambda private: centred(private, centre)
+    descend_privately(curator, "own", network, inputs, GlobalMoment(learning_rate), progress)
+    return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+
+
+def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
+    """Everybody's own row as the predictor reads it."""
+    from graphveil.graph.unit import unit_rows
+    from graphveil.learn import CentredRows
+
+    return CentredRows(unit_rows(graph.rows), centre, floor=FLOOR, bias=BIAS)
+
+
+def _sum_of_unit_rows(private: Graph) -> np.ndarray:
+    import torch
+
+    from graphveil.graph.unit import unit_rows
+
+    ones = torch.ones(private.nodes, 1, dtype=torch.float64)
+    return unit_rows(private.rows).transpose_matmul(ones).numpy().ravel()
+
+
+class OwnPredictor:
+    """Released numbers: the centre (d) and the weights (C x (d + 1))."""
+
+    def __init__(self, centre: np.ndarray, weights: np.ndarray) -> None:
+        self.centre, self.weights = centre, weights
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        import torch
+
+        logits: np.ndarray = centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy()
+        return logits
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "own"}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"centre": self.centre, "weights": self.weights}
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray]) -> OwnPredictor:
+        return cls(arrays["centre"], arrays["weights"])

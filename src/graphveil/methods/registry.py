@@ -1,0 +1,69 @@
+"""Every method by name; classes are imported when asked for, so that listing and planning stay quick."""
+
+from __future__ import annotations
+
+import math
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import GraphveilError, InputError
+from graphveil.methods.base import PrivateMethod
+from graphveil.privacy.certificate import Certificate, prove
+from graphveil.privacy.verify import disagreements, read_json, read_ledger
+
+METHODS: dict[str, tuple[str, str]] = {
+    "mlp": ("graphveil.methods.mlp", "Mlp"),
+    "dp-mlp": ("graphveil.methods.dp_mlp", "DpMlp"),
+    "gap": ("graphveil.methods.gap", "Gap"),
+}
+
+
+def method_class(name: str) -> type[PrivateMethod]:
+    """The class of a method, by its registered name."""
+    if name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"unknown method {name!r}{hint} (known: {', '.join(METHODS)})")
+    module, attribute = METHODS[name]
+    cls: type[PrivateMethod] = getattr(import_module(module), attribute)
+    return cls
+
+
+def methods() -> list[dict[str, Any]]:
+    """All methods: name, paper, whom to trust, what is protected, modes and the guarantees per mode."""
+    return [describe(name) for name in METHODS]
+
+
+def describe(name: str) -> dict[str, Any]:
+    """One method's card, with the guarantees of each of its modes and its default parameters."""
+    cls = method_class(name)
+    guarantees = {}
+    for mode in cls.modes:
+        method = cls().set_params(mode=mode) if "mode" in cls.parameter_defaults() else cls()
+        triples = sorted((g.level, g.adjacency, g.relation) for g in method.supports)
+        guarantees[mode] = [dict(zip(("level", "adjacency", "relation"), map(str, t), strict=True)) for t in triples]
+    levels = sorted({g["level"] for mode in guarantees.values() for g in mode})
+    return {
+        **cls.card.to_json(),
+        "modes": list(cls.modes),
+        "levels": levels,
+        "supports": guarantees,
+        "gaps": [{"code": gap.code, "text": gap.text} for gap in cls.gaps],
+        "defaults": cls.parameter_defaults(),
+    }
+
+
+def verify_run(run: Path) -> tuple[list[str], float | None]:
+    """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
+    body, ledger = read_json(run / "certificate.json"), read_ledger(run / "ledger.jsonl")
+    try:
+        certificate = Certificate.from_json(body)
+        method = method_class(certificate.method)().set_params(**certificate.parameters)
+        plan = method.plan(certificate.facts, certificate.promise)
+        epsilon = prove(plan, certificate.releases)[0]
+    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError) as error:
+        return [f"the certificate cannot be interpreted: {error}"], None
+    found = disagreements(body, ledger, plan)
+    return found, epsilon if math.isfinite(epsilon) else None

@@ -1,0 +1,1 @@
+"""What we promise: promises, mechanisms, noise, accounting, plans, ledgers, curators and certificates."""

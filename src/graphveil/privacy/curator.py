@@ -1,0 +1,164 @@
+"""The only door to private data: it admits what the plan contains, writes the ledger, then adds noise.
+
+*Filter.* Fixed releases happen at most once each, with the parameters of the plan. Adaptive slots are Gaussian; the curator
+keeps, for every kind of record, the sum of squared Gaussian parameters within mu^2 and refuses the release that would
+exceed it. By the filter theorem (adaptive Gaussian composition with an almost-sure bound; Smith and Thakurta 2022, Koskela
+et al. 2023) everything released is mu-GDP, whatever the shares depended on, as long as it was released values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphveil.errors import PrivacyError
+from graphveil.privacy.ledger import Ledger
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
+from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.plan import Plan, Release, Slot, total_mu
+from graphveil.privacy.promise import Level
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+
+class Tape:
+    """What happens at each random event. This one lets it happen; audits record and replay (``graphveil.audit``)."""
+
+    def coins(self, name: str, draw: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        return draw()
+
+    def emit(self, release: Release, clean: Array, perturb: Callable[[], Array]) -> Array:
+        return perturb()
+
+    def peek(self, name: str, value: Any) -> Any:
+        return value
+
+
+class Curator:
+    """Hands out noisy values of private data, within a plan.
+
+    ``facts`` and ``masks`` are public. Labels outside the training and calibration masks are never handed to a query.
+    """
+
+    def __init__(self, graph: Graph, plan: Plan, noise: Noise, ledger: Ledger, tape: Tape | None = None) -> None:
+        self.plan = plan
+        self.facts = plan.facts
+        self.masks = dict(graph.masks)
+        self.ledger = ledger
+        self._noise = noise
+        self._tape = tape or Tape()
+        readable = self.masks["train"] | self.masks["calibration"]
+        self._private = replace(graph, labels=np.where(readable, graph.labels, -1))
+
+    def release(self, name: str, query: Callable[[Graph], Any], share: float | None = None) -> Array:
+        """One noisy value of ``query``; for a slot, ``share`` is its part of mu^2."""
+        release = self._admit(name, share)
+        return self._emit(release, query(self._private))
+
+    def gradients(
+        self, name: str, prepare: Callable[[Graph, NDArray[np.int64]], Any], share: float | None = None
+    ) -> GradientSteps:
+        """A session of noisy gradient sums; ``prepare(private, rows)`` runs once on the records that take part.
+
+        All steps are written to the ledger before the first one.
+        """
+        release = self._admit(name, share)
+        kinds = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
+        taking_part = np.zeros(self.facts.nodes, dtype=bool)
+        for kind in kinds:
+            taking_part |= self.masks[kind]
+        rows = np.flatnonzero(taking_part)
+        return GradientSteps(self, release, prepare(self._private, rows), len(rows))
+
+    def open_records(self) -> Graph:
+        """Features and labels, without contact lists, where they are public: at edge level, or if nothing is private."""
+        if self.plan.promise.level not in (Level.EDGE, Level.NONE):
+            raise PrivacyError(f"features and labels are private at {self.plan.promise.level} level; ask for a release")
+        return self._private.without_lists()
+
+    def _admit(self, name: str, share: float | None) -> Release:
+        step = self.plan.step(name)
+        if any(entry.name == name for entry in self.ledger.entries):
+            raise PrivacyError(f"release {name!r} has already happened; a second one is not in the plan")
+        if isinstance(step, Slot):
+            step = self._fill(step, share)
+        elif share is not None:
+            raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
+        self.ledger.append(step)
+        return step
+
+    def _fill(self, slot: Slot, share: float | None) -> Release:
+        """The slot as a release of this share of mu^2, if every kind of record can still afford it."""
+        if share is None or not 0 < share <= slot.max_share * (1 + 1e-12):
+            raise PrivacyError(f"slot {slot.name!r} takes a share in (0, {slot.max_share}], got {share}")
+        worst = max(slot.sensitivity.values())
+        if not self.plan.promise.private:
+            return Release(slot.name, Exact(max(slot.steps, 1)), slot.sensitivity, slot.lemma)
+        mu = self.plan.mu * math.sqrt(share * (1 - 1e-12))
+        mechanism: Gaussian | DpGradient
+        if slot.steps:
+            mechanism = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
+        else:
+            mechanism = Gaussian.for_mu(worst, mu, slot.dimension)
+        release = Release(slot.name, mechanism, slot.sensitivity, slot.lemma)
+        for kind in self.plan.kinds:
+            spent = total_mu((*self.ledger.spent(kind), release.loss(kind)))
+            if spent is None or spent > self.plan.mu:
+                raise PrivacyError(
+                    f"slot {slot.name!r} with share {share:g} would exceed the promise for {kind} records; "
+                    f"mu would be {spent} of {self.plan.mu:.6g}"
+                )
+        return release
+
+    def _emit(self, release: Release, value: Any) -> Array:
+        clean = np.asarray(value)
+        mechanism = release.mechanism
+        if isinstance(mechanism, (Gaussian, Laplace, DpGradient)) and clean.size != mechanism.dimension:
+            raise PrivacyError(
+                f"release {release.name!r} has {clean.size} numbers, the plan says {mechanism.dimension}"
+            )
+        if not np.all(np.isfinite(clean)):
+            raise PrivacyError(
+                f"release {release.name!r} is not finite: a bad row got past validation; nothing was released"
+            )
+        return self._tape.emit(release, clean, lambda: mechanism.apply(clean, self._noise))
+
+
+class GradientSteps:
+    """The steps of one gradient release; batches are full or truly Poisson, empty ones included."""
+
+    def __init__(self, curator: Curator, release: Release, prepared: Any, records: int) -> None:
+        mechanism = release.mechanism
+        if not isinstance(mechanism, (DpGradient, Exact)):
+            raise PrivacyError(f"release {release.name!r} is not a gradient session")
+        self.total = mechanism.steps
+        self.clip = mechanism.clip if isinstance(mechanism, DpGradient) else None
+        self.done = 0
+        self.rate = mechanism.rate if isinstance(mechanism, DpGradient) else 1.0
+        self._curator, self._release, self._prepared, self._records = curator, release, prepared, records
+
+    def step(self, query: Callable[[Any, NDArray[np.int64] | None], Any]) -> Array:
+        """The noisy sum for one step; ``query(prepared, batch)`` with ``batch=None`` for all records."""
+        if self.done >= self.total:
+            raise PrivacyError(f"release {self._release.name!r} has used all of its {self.total} steps")
+        self.done += 1
+        batch = None
+        if self.rate < 1:
+            noise, tape = self._curator._noise, self._curator._tape
+            coins = tape.coins(self._release.name, lambda: noise.coins(self.rate, self._records))
+            batch = np.flatnonzero(coins)
+        return self._curator._emit(self._release, query(self._prepared, batch))
+
+
+class PaperCurator(Curator):
+    """Published mode: what the paper does, including reads it does not account for. Certificates say ``holds: false``."""
+
+    def peek(self, name: str, query: Callable[[Graph], Any]) -> Any:
+        """A read of private data without noise and without account, as the paper's algorithm has it."""
+        return self._tape.peek(name, query(self._private))

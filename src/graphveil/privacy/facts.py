@@ -1,0 +1,61 @@
+"""What is public about the data, and all a plan may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+KINDS = ("train", "calibration", "query", "other")
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Sizes declared public: slots, feature width, classes, and how many slots of each disjoint public kind there are.
+
+    ``kinds`` maps train, calibration (validation), query (test) and other to counts; a record pays only for the releases
+    that read its kind.
+    """
+
+    nodes: int
+    features: int
+    classes: int
+    directed: bool = False
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what, least in (("nodes", 1), ("features", 0), ("classes", 2)):
+            value = getattr(self, what)
+            if not (isinstance(value, int) and value >= least):
+                raise InputError(f"the public number of {what} must be a whole number of at least {least}, got {value}")
+        if not self.kinds:
+            train, calibration = round(0.75 * self.nodes), round(0.10 * self.nodes)
+            rest = self.nodes - train - calibration
+            object.__setattr__(self, "kinds", {"train": train, "calibration": calibration, "query": rest, "other": 0})
+        if set(self.kinds) - set(KINDS) or sum(self.kinds.values()) != self.nodes:
+            raise InputError(
+                f"the kinds of records {dict(self.kinds)} must be among {KINDS} and add up to {self.nodes}"
+            )
+
+    @classmethod
+    def of(cls, data: Any) -> PublicFacts:
+        """The public facts of a PyG ``Data`` object or of a validated ``Graph``."""
+        from graphveil.graph import Graph
+        from graphveil.graph.validate import validate
+
+        graph: Graph = data if isinstance(data, Graph) else validate(data)
+        counts = {kind: int(mask.sum()) for kind, mask in graph.masks.items()}
+        nodes, features = graph.rows.shape
+        counts["other"] = nodes - sum(counts.values())
+        return cls(nodes, features, graph.classes, graph.directed, counts)
+
+    def count(self, kind: str) -> int:
+        return self.kinds.get(kind, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"kinds": dict(self.kinds)}

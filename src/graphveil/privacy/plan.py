@@ -1,0 +1,174 @@
+"""The list of noisy releases a method will make, fixed from public facts before any private value is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from graphveil.errors import PrivacyError
+from graphveil.privacy.facts import KINDS, PublicFacts
+from graphveil.privacy.loss import Gdp, Loss, compose, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
+from graphveil.privacy.promise import Level, Promise
+
+
+@dataclass(frozen=True)
+class Release:
+    """One use of a mechanism on private data.
+
+    ``sensitivity`` maps each kind of record to the worst change one such record can make to the clean value (for gradient
+    steps: to the norm bound of its row). ``own_row_excluded``: row r of the released table is shown to r alone, so the
+    sensitivity counts the other rows. ``lemma`` says why the number is right.
+    """
+
+    name: str
+    mechanism: Mechanism
+    sensitivity: Mapping[str, float]
+    lemma: str
+    own_row_excluded: bool = False
+
+    def loss(self, kind: str) -> Loss:
+        return self.mechanism.loss(self.sensitivity.get(kind, 0.0))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "mechanism": mechanism_to_json(self.mechanism),
+            "sensitivity": dict(self.sensitivity),
+            "own_row_excluded": self.own_row_excluded,
+            "lemma": self.lemma,
+        }
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Release:
+        mechanism = mechanism_from_json(entry["mechanism"])
+        return cls(entry["name"], mechanism, entry["sensitivity"], entry["lemma"], entry["own_row_excluded"])
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An adaptive Gaussian release: its share of mu^2 is chosen at run time from earlier *released* values.
+
+    ``steps > 0`` makes it a gradient session of so many full-batch steps; ``dimension`` is the public output size.
+    """
+
+    name: str
+    sensitivity: Mapping[str, float]
+    max_share: float
+    dimension: int
+    lemma: str
+    steps: int = 0
+    replaces: bool = False
+    slack: float = 0.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A known hole in a published guarantee: its code, what it is, and which conformance check exhibits it."""
+
+    code: str
+    text: str
+    check: str
+    release: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Promise, public facts and steps. ``claim`` is a paper's own epsilon where it differs from what can be proved."""
+
+    promise: Promise
+    facts: PublicFacts
+    steps: tuple[Release | Slot, ...]
+    claim: float | None = None
+    gaps: tuple[Gap, ...] = ()
+    provable: bool = True
+
+    @property
+    def adaptive(self) -> bool:
+        return any(isinstance(step, Slot) for step in self.steps)
+
+    @cached_property
+    def mu(self) -> float:
+        """The Gaussian budget of the promise; what adaptive slots share."""
+        if not self.promise.private:
+            return math.inf
+        return gaussian_mu(self.promise.epsilon, self.promise.target_delta)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of records that pay: public kinds of nodes, or edges at edge level."""
+        return ("edge",) if self.promise.level is Level.EDGE else tuple(k for k in KINDS if self.facts.count(k))
+
+    def step(self, name: str) -> Release | Slot:
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise PrivacyError(f"the plan has no release named {name!r}; it has: {', '.join(s.name for s in self.steps)}")
+
+    def losses(self, kind: str) -> tuple[Loss, ...]:
+        return compose(step.loss(kind) for step in self.steps if isinstance(step, Release))
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """The epsilon of whoever pays most; for an adaptive plan the promise itself (the curator is a filter)."""
+        at = self.promise.target_delta if delta is None else delta
+        if self.adaptive:
+            return gaussian_epsilon(self.mu, at)
+        return max((epsilon_of(self.losses(kind), at) for kind in self.kinds), default=0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        steps = [
+            step.to_json() if isinstance(step, Release) else {"slot": step.name, "max_share": step.max_share}
+            for step in self.steps
+        ]
+        claim = None if self.claim is None or not math.isfinite(self.claim) else self.claim
+        epsilon = self.epsilon() if self.provable else math.inf
+        return {
+            "promise": self.promise.to_json(),
+            "facts": self.facts.to_json(),
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "epsilon_claimed": claim,
+            "releases": steps,
+            "gaps": [gap.code for gap in self.gaps],
+        }
+
+
+def split_mu(promise: Promise, shares: Mapping[str, float]) -> dict[str, float]:
+    """Gaussian parameters per release for shares of mu^2 that add up to at most 1."""
+    total = sum(shares.values())
+    if total > 1 + 1e-12 or min(shares.values(), default=1.0) < 0:
+        raise PrivacyError(f"the shares {dict(shares)} of the budget must be non-negative and add up to at most 1")
+    mu = gaussian_mu(promise.epsilon, promise.target_delta)
+    return {name: mu * math.sqrt(share * (1 - 1e-14)) for name, share in shares.items()}
+
+
+def calibrate_scale(epsilon_at: Callable[[float], float], target: float, start: float = 1.0) -> float:
+    """The least noise scale z with ``epsilon_at(z) <= target``, to a relative 1e-4 and never above the target.
+
+    ``epsilon_at`` decreases in z. The search is bracketed: it cannot end at a scale that was not seen to hold.
+    """
+    low, high = start, start
+    while epsilon_at(high) > target:
+        low, high = high, high * 2
+        if high > 1e9:
+            raise PrivacyError(f"no noise up to scale {high:g} reaches epsilon {target}; ask for a larger epsilon")
+    while low == high or epsilon_at(low) <= target:
+        high, low = low, low / 2
+        if low < 1e-6:
+            break
+    while high / low > 1 + 1e-4:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if epsilon_at(middle) <= target else (middle, high)
+    return high
+
+
+def total_mu(losses: Iterable[Loss]) -> float | None:
+    """The Gaussian parameter of a purely Gaussian composition, else None."""
+    match compose(losses):
+        case ():
+            return 0.0
+        case (Gdp(mu),):
+            return mu
+    return None

@@ -1,0 +1,192 @@
+"""What a user asks for: a level, the exact adjacency, a relation, and (epsilon, delta).
+
+Adjacencies (``A[i, k] = 1`` means k sends to i; column k is k's own contact list; slots and their number are public):
+
+``edge-directed``     one entry of A differs
+``edge-undirected``   the entries (i, j) and (j, i) differ together
+``k-neighbor``        features and label of one node vanish, and up to k of its edges, in both lists
+``record``            features, label and *own* contact list of one node; that others list this node is not part of it
+``bounded-degree``    features, label and all edges of one node, in everybody's lists, if no node has more than D (a promise)
+``node``              the same on arbitrary graphs, no degree promise
+
+Relations: ``zero-out`` compares the data with the same data where one person left everything blank; ``replace``
+exchanges one person's data for anybody else's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from graphveil.errors import InputError
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class Level(StrEnum):
+    EDGE = "edge"
+    K_NEIGHBOR = "k-neighbor"
+    NODE = "node"
+    NONE = "none"
+
+
+class Adjacency(StrEnum):
+    EDGE_UNDIRECTED = "edge-undirected"
+    EDGE_DIRECTED = "edge-directed"
+    K_NEIGHBOR = "k-neighbor"
+    RECORD = "record"
+    BOUNDED_DEGREE = "bounded-degree"
+    NODE = "node"
+    NONE = "none"
+
+
+class Relation(StrEnum):
+    ZERO_OUT = "zero-out"
+    REPLACE = "replace"
+
+
+ADJACENCIES: dict[Level, tuple[Adjacency, ...]] = {
+    Level.EDGE: (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED),
+    Level.K_NEIGHBOR: (Adjacency.K_NEIGHBOR,),
+    Level.NODE: (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.NODE),
+    Level.NONE: (Adjacency.NONE,),
+}
+
+IN_PLAIN_WORDS: dict[Adjacency, str] = {
+    Adjacency.EDGE_UNDIRECTED: "whether any one friendship exists; features and labels are public",
+    Adjacency.EDGE_DIRECTED: "whether any one directed link exists; features and labels are public",
+    Adjacency.K_NEIGHBOR: "one person's features, label and up to k of their friendships, in both contact lists",
+    Adjacency.RECORD: "one person's features, label and own contact list; not hidden is that others list this person",
+    Adjacency.BOUNDED_DEGREE: "one person's features, label and all their links, as long as nobody has more than D links",
+    Adjacency.NODE: "one person's features, label and all their links, on any graph",
+    Adjacency.NONE: "nothing",
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """One (level, adjacency, relation) a method can prove, or claims."""
+
+    level: Level
+    adjacency: Adjacency
+    relation: Relation
+
+    def __str__(self) -> str:
+        return f"{self.level} / {self.adjacency} / {self.relation}"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Level + adjacency + relation + (epsilon, delta). Build one with ``NodeLevel``, ``EdgeLevel``, ``KNeighborLevel``."""
+
+    level: Level
+    adjacency: Adjacency
+    relation: Relation
+    epsilon: float
+    delta: float | None = None
+    k: int | None = None
+    max_degree: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.epsilon, (int, float)) and self.epsilon > 0):  # NaN fails too
+            raise InputError(f"epsilon must be positive, got {self.epsilon}; ordinary values are between 0.5 and 16")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}; leave it out for the default")
+        if self.adjacency not in ADJACENCIES[self.level]:
+            allowed = ", ".join(ADJACENCIES[self.level])
+            raise InputError(f"level {self.level} has no adjacency {self.adjacency}; it has: {allowed}")
+        if (self.level is Level.K_NEIGHBOR) != (self.k is not None):
+            raise InputError(
+                "k-neighbor level needs k (and only it takes k): how many of a person's edges are protected"
+            )
+        if self.k is not None and not (isinstance(self.k, int) and self.k >= 1):
+            raise InputError(f"k must be a whole number of at least 1, got {self.k}")
+        if (self.adjacency is Adjacency.BOUNDED_DEGREE) != (self.max_degree is not None):
+            raise InputError(
+                "adjacency bounded-degree needs max_degree (and only it takes one): the promised largest degree"
+            )
+        if self.max_degree is not None and not (isinstance(self.max_degree, int) and self.max_degree >= 1):
+            raise InputError(f"max_degree must be a whole number of at least 1, got {self.max_degree}")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.level, self.adjacency, self.relation)
+
+    @property
+    def private(self) -> bool:
+        """False for ``epsilon = inf``: the same pipeline without noise."""
+        return math.isfinite(self.epsilon)
+
+    @property
+    def target_delta(self) -> float:
+        if self.delta is None:
+            raise InputError("this promise has no delta yet; call with_default_delta(nodes) first")
+        return self.delta
+
+    def with_default_delta(self, nodes: int) -> Promise:
+        """Delta 10^-ceil(log10 n), one tenth of that at edge level: from the public n, never from the private edges."""
+        if self.delta is not None:
+            return self
+        digits = math.ceil(math.log10(max(nodes, 2))) + (1 if self.level is Level.EDGE else 0)
+        return replace(self, delta=10.0**-digits)
+
+    def to_json(self) -> dict[str, Any]:
+        fields = {key: value for key, value in asdict(self).items() if value is not None}
+        return fields | {"epsilon": self.epsilon if self.private else "inf"}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Promise:
+        return cls(
+            level=Level(fields["level"]),
+            adjacency=Adjacency(fields["adjacency"]),
+            relation=Relation(fields["relation"]),
+            epsilon=float(fields["epsilon"]),
+            delta=fields.get("delta"),
+            k=fields.get("k"),
+            max_degree=fields.get("max_degree"),
+        )
+
+
+def parse_name(kind: type[E], value: str) -> E:
+    """The member of ``kind`` with this name, or an error that lists the names."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise InputError(f"unknown {kind.__name__.lower()} {value!r}; known are: {known}") from None
+
+
+def NodeLevel(
+    epsilon: float,
+    delta: float | None = None,
+    adjacency: str = "record",
+    max_degree: int | None = None,
+    relation: str = "zero-out",
+) -> Promise:
+    """Protect one person: features, label and contacts, in the sense of ``adjacency``."""
+    return Promise(
+        Level.NODE,
+        parse_name(Adjacency, adjacency),
+        parse_name(Relation, relation),
+        epsilon,
+        delta,
+        max_degree=max_degree,
+    )
+
+
+def KNeighborLevel(k: int, epsilon: float, delta: float | None = None, relation: str = "zero-out") -> Promise:
+    """Protect one person's features and label and up to k of their edges."""
+    return Promise(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, parse_name(Relation, relation), epsilon, delta, k=k)
+
+
+def EdgeLevel(epsilon: float, delta: float | None = None, directed: bool = False) -> Promise:
+    """Protect whether one edge exists (add or remove it); features and labels are public."""
+    adjacency = Adjacency.EDGE_DIRECTED if directed else Adjacency.EDGE_UNDIRECTED
+    return Promise(Level.EDGE, adjacency, Relation.ZERO_OUT, epsilon, delta)
+
+
+def NonPrivate() -> Promise:
+    """No protection at all: the ordinary pipeline, said so on the certificate."""
+    return Promise(Level.NONE, Adjacency.NONE, Relation.ZERO_OUT, math.inf)

@@ -1,0 +1,86 @@
+"""Recompute what a saved run claims from its ledger alone, without the data."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.privacy.certificate import Certificate, digest, prove
+from graphveil.privacy.plan import Plan
+
+TOLERANCE = 1e-6
+SCOPE = (
+    "this proves that certificate, ledger and plan agree with each other and with the accounting; "
+    "who wrote them would need a signature"
+)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file of a saved run, or one clear line."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; is {path.parent} a folder written by 'train --out'?") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}") from None
+
+
+def read_ledger(path: Path) -> list[Any]:
+    """The entries of a ledger file, one JSON object a line."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist; without its ledger a run cannot be verified")
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} cannot be read as JSON lines: {error}") from None
+
+
+def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[str]:
+    """Everything in which certificate, ledger, plan and recomputed accounting disagree; empty if consistent.
+
+    ``plan`` is what the method itself plans for the certificate's promise, facts and parameters.
+    """
+    found: list[str] = []
+    unsigned = {key: value for key, value in body.items() if key != "digest"}
+    if body.get("digest") != digest(unsigned):
+        found.append("the certificate was edited after it was written (its digest does not match)")
+    if ledger != body.get("releases"):
+        found.append("the ledger and the releases on the certificate differ")
+    try:
+        certificate = Certificate.from_json(body)
+        proved, further = prove(plan, certificate.releases)
+    except (KeyError, TypeError, ValueError) as error:
+        return [*found, f"the certificate cannot be interpreted: {error}"]
+    planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]  # type: ignore[union-attr]
+    if not plan.adaptive and not _same(planned, [release.to_json() for release in certificate.releases]):
+        found.append("the releases are not the ones the method plans for this promise and these public facts")
+    if not _same(certificate.epsilon, proved if math.isfinite(proved) else None):
+        found.append(f"epsilon is recorded as {certificate.epsilon}, the ledger gives {proved}")
+    claimed = proved if plan.claim is None else plan.claim
+    if not _same(certificate.epsilon_claimed, claimed if math.isfinite(claimed) else None):
+        found.append(
+            f"the claimed epsilon is recorded as {certificate.epsilon_claimed}, the accounting gives {claimed}"
+        )
+    if not _same(dict(certificate.implied or {}), further):
+        found.append("the figures implied by the releases do not match the ledger")
+    if body.get("delta") != certificate.promise.delta:
+        found.append("two different deltas are recorded")
+    holds = not plan.gaps and math.isfinite(proved) and proved <= certificate.promise.epsilon
+    if certificate.holds != holds:
+        found.append(f"'holds' is recorded as {certificate.holds}, it is {holds}")
+    return found
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equality of nested JSON values with numbers compared to the tolerance."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, float) or isinstance(right, float):
+        numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+        return numbers and abs(left - right) <= TOLERANCE * max(1.0, abs(right))
+    return bool(left == right)

@@ -1,0 +1,34 @@
+"""Shared fixtures; tests that need a real graph skip with a reason when it is not there."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the suite runs in parallel workers; more threads only get in each other's way
+
+
+@pytest.fixture
+def cora():
+    """Cora, from the data folder or the wheel."""
+    from graphveil.errors import GraphveilError
+    from graphveil.graph import load_dataset
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return load_dataset("cora", seed=0)
+    except GraphveilError as error:
+        pytest.skip(f"Cora is not here: {error}")
+
+
+@pytest.fixture
+def shared_data():
+    """The folder of real graphs, if GRAPHVEIL_DATA names one."""
+    folder = os.environ.get("GRAPHVEIL_DATA")
+    if not folder:
+        pytest.skip("GRAPHVEIL_DATA is not set: no folder of real graphs")
+    return folder
