@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -98,7 +103,9 @@ def test_directed_tables_keep_their_arcs(tmp_path: Path) -> None:
 
 
 def test_duplicates_both_directions_and_self_loops_are_removed_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(DataWarning, match=r"removed 2 duplicate edges \(an edge listed in both directions .* and 1 self-loops"):
+    with pytest.warns(
+        DataWarning, match=r"removed 2 duplicate edges \(an edge listed in both directions .* and 1 self-loops"
+    ):
         result = run(tmp_path, "s,t\nann,bob\nbob,ann\nann,bob\ncat,cat\n")
     assert (result.edges, result.duplicates, result.self_loops) == (1, 2, 1)
 
@@ -182,7 +189,9 @@ def test_streaming_in_small_blocks_gives_the_same_file(tmp_path: Path, monkeypat
 
 def test_missing_numbers_are_refused_or_become_zero(tmp_path: Path) -> None:
     nodes = NODES.replace("bob,60", "bob,").replace("dan,120", "dan,NaN")
-    with pytest.raises(InputError, match=r"column 'age' is empty or NaN in 2 rows, first in row 2: .* --on-missing zero"):
+    with pytest.raises(
+        InputError, match=r"column 'age' is empty or NaN in 2 rows, first in row 2: .* --on-missing zero"
+    ):
         run(tmp_path, nodes=nodes)
     run(tmp_path, nodes=nodes, zero_missing=True)
     assert read_npz(tmp_path / "out.npz").x[:, 0].tolist() == [0.25, 0, 0, 0]
@@ -210,16 +219,35 @@ def test_identifiers_can_be_saved_for_joining_predictions(tmp_path: Path) -> Non
     assert pq.read_table(tmp_path / "ids.parquet").to_pydict() == {"node": [0, 1, 2], "id": ["ann", "bob", "cat"]}
 
 
+def test_a_million_edges_with_text_identifiers_import_within_20_seconds_and_2_gib(tmp_path: Path) -> None:
+    ends = np.random.default_rng(0).integers(0, 200_000, (2, 1_000_000))
+    names = pa.array([f"user-{number:08x}" for number in range(200_000)])
+    table = pa.table({"from": names.take(pa.array(ends[0])), "to": names.take(pa.array(ends[1]))})
+    pyarrow.csv.write_csv(table, tmp_path / "edges.csv")
+    command = ["import", "--edges", str(tmp_path / "edges.csv"), "--out", str(tmp_path / "out.npz"), "--json"]
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-m", "graphveil.cli.app", *command], check=True, capture_output=True)
+    assert time.monotonic() - start < 20
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # KiB, the largest child so far
+    assert (tmp_path / "out.npz").stat().st_size > 1_000_000
+
+
 WRONG: dict[str, tuple[dict[str, object], str]] = {
     "empty edges": ({"edges": ""}, r"edges\.csv is empty"),
     "one column": ({"edges": "s\na\n"}, r"has one column \('s'\): edges need two; is the delimiter right"),
     "ragged line": ({"edges": "s,t\nann,bob\nann\n"}, r"cannot read .*edges\.csv: CSV parse error"),
     "empty identifier": ({"edges": "s,t\nann,bob\n,bob\n"}, r"column 's' of .* is empty in row 2"),
-    "not utf8": ({"edges": "s,t\nJos\u00e9,ann\n".encode("latin-1")}, r"is not text in utf8: convert it, or pass --encoding"),
+    "not utf8": (
+        {"edges": "s,t\nJos\u00e9,ann\n".encode("latin-1")},
+        r"is not text in utf8: convert it, or pass --encoding",
+    ),
     "repeated node": ({"nodes": NODES + "ann,1,f,Rom,a\n"}, r"lists 1 identifiers more than once, e\.g\. 'ann'"),
     "text in numbers": ({"nodes": NODES.replace("60", "old")}, r"cannot read .*nodes\.csv: .*conversion error .*'old'"),
     "infinite": ({"nodes": NODES.replace("60", "inf")}, r"column 'age' is infinite in row 2"),
-    "unknown column": ({"features": ["weight=0..9"]}, r"nodes\.csv has no column 'weight': it has id, age, sex, city, group"),
+    "unknown column": (
+        {"features": ["weight=0..9"]},
+        r"nodes\.csv has no column 'weight': it has id, age, sex, city, group",
+    ),
     "unknown label": ({"label": "team=a|b"}, r"has no column 'team'"),
     "undeclared class": ({"label": "group=a|c"}, r"column 'group' has 1 values outside its categories, e\.g\. 'b'"),
     "unknown end": ({"source": "origin"}, r"has no column 'origin'"),
@@ -283,7 +311,9 @@ def test_patterns_expand_and_leave_identifier_and_label_out(tmp_path: Path) -> N
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(-1e7, 1e7))
-def test_scaled_numbers_are_bounded_by_one_and_keep_zero_inside_the_range(low: float, high: float, value: float) -> None:
+def test_scaled_numbers_are_bounded_by_one_and_keep_zero_inside_the_range(
+    low: float, high: float, value: float
+) -> None:
     if high - low < 1e-6:
         return
     column = Column("c", low, high)
@@ -292,7 +322,9 @@ def test_scaled_numbers_are_bounded_by_one_and_keep_zero_inside_the_range(low: f
         assert scale(column, np.array([0.0]))[0] == 0
 
 
-cells = st.sampled_from(["ann", "bob", "cat", "dan", "zoe", "", "NaN", "1", "1.5", "inf", '"', "a,b", "\x00", "é", "-", "f", "\n"])
+cells = st.sampled_from(
+    ["ann", "bob", "cat", "dan", "zoe", "", "NaN", "1", "1.5", "inf", '"', "a,b", "\x00", "é", "-", "f", "\n"]
+)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -163,7 +163,9 @@ def test_official_splits_are_chosen_by_the_seed(shared_data: str) -> None:
 def test_generated_graphs_take_options_and_refuse_others() -> None:
     data = load_dataset("csbm", seed=1, nodes=100, features=5, phi=0.1)
     assert data.num_nodes == 100 and data.name == "csbm" and data.num_classes == 2
-    with pytest.raises(InputError, match="csbm has no option 'colour': it takes nodes, features, average_degree, phi, arc"):
+    with pytest.raises(
+        InputError, match="csbm has no option 'colour': it takes nodes, features, average_degree, phi, arc"
+    ):
         load_dataset("csbm", colour=1)
     with pytest.raises(InputError, match="only generated graphs take options"):
         load_dataset("cora", phi=1)

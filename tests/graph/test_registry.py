@@ -60,7 +60,9 @@ def test_every_known_file_loads_with_the_registered_and_printed_statistics(name:
     assert (figures.component_nodes, figures.component_edges) == card.component
     for measured, registered in ((figures.homophily, card.homophily), (figures.class_homophily, card.class_homophily)):
         assert measured == registered or measured == pytest.approx(registered, abs=5e-5)
-    nodes, edges, features, nonzeros, classes, degree, isolated, component, *homophilies, _ = readme_rows(shared_data)[name]
+    nodes, edges, features, nonzeros, classes, degree, isolated, component, *homophilies, _ = readme_rows(shared_data)[
+        name
+    ]
     assert [figures.nodes, figures.edges, figures.features] == [int(nodes), int(edges), int(features)]
     assert figures.classes == (0 if classes == "-" else int(classes))
     assert (figures.isolated, figures.component_nodes) == (int(isolated), int(component))

@@ -126,6 +126,11 @@ def test_a_graph_without_features_has_rows_of_width_zero(small: Data) -> None:
         assert graph.rows.shape == (7, 0) and graph.present.tolist() == [True] * 4 + [False] * 3
 
 
+def test_other_containers_are_refused() -> None:
+    with pytest.raises(InputError, match="data is a dict: give a torch_geometric"):
+        validate({"x": 1})
+
+
 def test_prediction_does_not_need_training_nodes(small: Data) -> None:
     small.train_mask.fill_(False)
     assert quietly(small, need_training=False).nodes == 7

@@ -114,7 +114,7 @@ def _check_promise(
     for failure in (*_without_noise(method, data, promise), *_bad_row(method, data, names, promise, recorder, report)):
         report.add(plan, failure)
     state = model.predictor.arrays()
-    for neighbour in neighbours(data, names, promise, seed):
+    for neighbour in neighbours(data, names, promise, seed, plan.weaker):
         for failure in _replay(method, neighbour, promise, recorder.events, state, report, seed):
             report.add(plan, failure)
 
@@ -154,7 +154,7 @@ def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
     worst: dict[str, tuple[float, float]] = {}
     for measured in replayer.measured:
         release = measured.release
-        bound = release.sensitivity.get(kind, 0.0)
+        bound = release.bound(kind)
         if isinstance(release.mechanism, DpGradient) and release.mechanism.replaces:
             bound *= 2
         if isinstance(release.mechanism, Exact):

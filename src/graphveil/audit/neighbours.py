@@ -6,8 +6,8 @@ that is not special otherwise; nodes of every public kind take part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 
 
@@ -71,8 +72,17 @@ def worst_case_graph(
     return data, names
 
 
-def neighbours(data: Data, names: dict[str, int], promise: Promise, seed: int = 0) -> Iterator[Neighbour]:
-    """The neighbours of ``data`` under ``promise``: one per named node (or edge), and random ones."""
+def neighbours(
+    data: Data,
+    names: dict[str, int],
+    promise: Promise,
+    seed: int = 0,
+    weaker: Mapping[str, Adjacency] | None = None,
+) -> Iterator[Neighbour]:
+    """The neighbours of ``data`` under ``promise``: one per named node (or edge), and random ones.
+
+    ``weaker``: kinds of records whom the promise covers under another adjacency (``Plan.weaker``).
+    """
     rng = np.random.default_rng(seed)
     if promise.adjacency in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED):
         yield from _edge_neighbours(data, names, promise.adjacency is Adjacency.EDGE_UNDIRECTED, rng)
@@ -83,18 +93,23 @@ def neighbours(data: Data, names: dict[str, int], promise: Promise, seed: int = 
         if mask.any():
             chosen.append((f"random {kind} node", int(rng.choice(np.flatnonzero(mask)))))
     for story, r in chosen:
-        kind = next((kind for kind, mask in kind_of.items() if mask[r]), "other")
+        kind = _kind(data, r)
+        covered = replace(promise, adjacency=(weaker or {}).get(kind, promise.adjacency))
         if promise.relation is Relation.ZERO_OUT:
-            yield Neighbour(_blank(data, r, promise, rng), f"{story} left everything blank", r, kind)
+            yield Neighbour(_blank(data, r, covered, rng), f"{story} left everything blank", r, kind)
         else:
             yield Neighbour(
-                _replace(data, r, promise, rng, opposite=True), f"{story} turned into its opposite", r, kind
+                _replace(data, r, covered, rng, opposite=True), f"{story} turned into its opposite", r, kind
             )
-            yield Neighbour(_replace(data, r, promise, rng, opposite=False), f"{story} replaced", r, kind)
+            yield Neighbour(_replace(data, r, covered, rng, opposite=False), f"{story} replaced", r, kind)
 
 
 def _masks(data: Data) -> dict[str, torch.Tensor]:
     return {"train": data.train_mask, "calibration": data.val_mask, "query": data.test_mask}
+
+
+def _kind(data: Data, r: int) -> str:
+    return next((kind for kind, mask in _masks(data).items() if mask[r]), "other")
 
 
 def _arcs(data: Data) -> np.ndarray:
@@ -181,8 +196,10 @@ def _edge_neighbours(
             gone = (sender == r) & (receiver == s)
             if undirected:
                 gone |= (sender == s) & (receiver == r)
-            yield Neighbour(_with(data, arcs[:, ~gone]), f"{story} lost an edge", None, "edge")
-        new = np.array([[r], [int(rng.choice(strangers))]])
+            kind = edge_kind(_kind(data, r), _kind(data, s))
+            yield Neighbour(_with(data, arcs[:, ~gone]), f"{story} lost an edge", None, kind)
+        s = int(rng.choice(strangers))
+        new, kind = np.array([[r], [s]]), edge_kind(_kind(data, r), _kind(data, s))
         if undirected:
             new = np.concatenate([new, new[::-1]], axis=1)
-        yield Neighbour(_with(data, np.concatenate([arcs, new], axis=1)), f"{story} gained an edge", None, "edge")
+        yield Neighbour(_with(data, np.concatenate([arcs, new], axis=1)), f"{story} gained an edge", None, kind)

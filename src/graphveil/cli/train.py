@@ -42,7 +42,6 @@ def train(
     """Train METHOD on a graph under a privacy promise."""
     chosen = opt.build_method(method, mode, settings)
     promise = opt.build_promise(chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed)
-    chosen.check_parameters()
 
     from graphveil.graph.validate import validate
     from graphveil.methods.model import open_run_folder

@@ -76,7 +76,7 @@ def from_networkx(
     if graph.graph.get("labelled", True):
         labels = [attributes.get(label) for _, attributes in graph.nodes(data=True)]
         data.y = torch.from_numpy(_labels(labels, label))
-    first = next(iter(graph.nodes(data=True)), (None, {}))[1]
+    first: Mapping[str, Any] = next((attributes for _, attributes in graph.nodes(data=True)), {})
     for name in MASKS:
         if name in first:
             data[name] = torch.tensor([bools for _, bools in graph.nodes(data=name)], dtype=torch.bool)

@@ -66,16 +66,17 @@ def import_graph(
         if plan.label is not None or plan.features:
             raise InputError("labels and features need a table of nodes: pass --nodes")
         notes.append(NODES_FROM_EDGES)
-        identifiers, table = None, {}
+        pairs, identifiers, unknown = _read_edges(plan, None, progress)
+        table = feature_arrays(sp.csr_matrix((len(identifiers), 0), dtype=np.float32))
     else:
         identifiers, table = _read_nodes(plan, notes)
-    pairs, identifiers, unknown = _read_edges(plan, identifiers, progress)
+        pairs, identifiers, unknown = _read_edges(plan, identifiers, progress)
     count = len(identifiers)
     if count == 0:
         raise InputError(f"{(plan.nodes or plan.edges).path} holds no nodes")
     loops = int(np.count_nonzero(pairs[0] == pairs[1]))
     edges = undirected_pairs(pairs, count)
-    arrays = {"edge_index": edges, **(table or feature_arrays(sp.csr_matrix((count, 0), dtype=np.float32)))}
+    arrays = {"edge_index": edges, **table}
     kept = edges.shape[1]
     if plan.directed:
         arrays["directed_edge_index"] = unique_arcs(pairs[:, pairs[0] != pairs[1]], count)
@@ -161,7 +162,7 @@ def _read_edges(
             seen = pc.unique(pa.concat_arrays(texts).take(pa.array(row_by_row)))
             known = pa.concat_arrays([known, seen.filter(pc.invert(pc.is_in(seen, known)))])
         codes = np.stack([pc.fill_null(pc.index_in(text, known), -1).to_numpy(zero_copy_only=False) for text in texts])
-        lost = (codes < 0).any(axis=0)
+        lost = np.any(codes < 0, axis=0)
         if lost.any():
             _refuse_unknown(plan, texts, codes, lost, row)
             unknown += int(lost.sum())

@@ -154,8 +154,13 @@ def csr_tensor(x: sp.csr_matrix) -> torch.Tensor:
     """A float32 torch sparse CSR tensor of ``x``."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        parts = (x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data.astype(np.float32))
-        return torch.sparse_csr_tensor(*(torch.from_numpy(part) for part in parts), size=x.shape, check_invariants=True)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(x.indptr.astype(np.int64)),
+            torch.from_numpy(x.indices.astype(np.int64)),
+            torch.from_numpy(x.data.astype(np.float32)),
+            size=x.shape,
+            check_invariants=True,
+        )
 
 
 def features_tensor(x: sp.csr_matrix) -> torch.Tensor:

@@ -24,7 +24,7 @@ from graphveil.graph.download import Progress, fetch
 from graphveil.graph.layout import Arrays, arrays_from_data
 from graphveil.graph.npz import read_arrays, write_arrays
 from graphveil.graph.places import built_file, cache_folder, data_folder
-from graphveil.graph.registry import Card
+from graphveil.graph.registry import Card, PygSource
 
 UNCHECKED = "downloaded through PyG: no checksum of this data set is known, only its sizes were compared"
 OTHER_FEATURES = "downloaded through PyG: its features are {} and differ from those of the papers' file"
@@ -84,44 +84,51 @@ def download(card: Card, progress: Callable[[str], Progress] | None = None) -> d
     if card.pyg is None:
         folder = data_folder() or cache_folder()
         raise InputError(f"{card.name} cannot be downloaded: put {card.file}.npz into {folder} (origin: {card.origin})")
-    import torch_geometric.datasets
-
-    source = getattr(torch_geometric.datasets, card.pyg.dataset)
-    raw = RAW[card.pyg.dataset](source, card.pyg.name)
+    raw = RAW[card.pyg.dataset](pyg_class(card.pyg), card.pyg.name)
     root = cache_folder() / "pyg" / card.name
     for url in raw.urls:
         name = url.rsplit("/", 1)[-1]
         if not (root / raw.folder / name).exists():
             fetch(url, root / raw.folder / name, progress=progress(name) if progress else None)
-    arrays = process(card, source, root)
+    arrays = process(card, card.pyg, root)
     path = built_file(card.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = write_arrays(arrays, path.with_name(path.name + ".new"))
-    path.with_name(path.name + ".sha256").write_text(hashlib.sha256(draft.read_bytes()).hexdigest(), encoding="ascii")
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = write_arrays(arrays, path.with_name(path.name + ".new"))
+        digest = hashlib.sha256(draft.read_bytes()).hexdigest()
+        path.with_name(path.name + ".sha256").write_text(digest, encoding="ascii")
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     shutil.rmtree(root, ignore_errors=True)
     return arrays
 
 
-def process(card: Card, source: Any, root: Path) -> dict[str, np.ndarray]:
+def process(card: Card, pyg: PygSource, root: Path) -> dict[str, np.ndarray]:
     """Let the PyG class read its raw files under ``root``, and check what comes out."""
-    options: dict[str, Any] = {"name": card.pyg.name} if card.pyg.name else {}
+    options = {"name": pyg.name} if pyg.name else {}
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            data = source(root=str(root), **options)[0]
+            data = pyg_class(pyg)(root=str(root), **options)[0]
     except Exception as error:  # PyG's readers raise whatever their parsers meet in a damaged file
         shutil.rmtree(root, ignore_errors=True)
         raise InputError(
             f"the downloaded files of {card.name} are damaged ({type(error).__name__}): they were deleted, try again"
         ) from None
-    arrays = arrays_from_data(_adapt(data, card))
-    problem = _difference(arrays, card)
+    arrays = arrays_from_data(_adapt(data, card, pyg))
+    problem = _difference(arrays, card, pyg)
     if problem:
         shutil.rmtree(root, ignore_errors=True)
         raise InputError(f"the download of {card.name} is not the known data set ({problem}): it was deleted")
-    notes = [UNCHECKED] * (card.pyg.content is None)
-    notes += [OTHER_FEATURES.format(card.pyg.features)] * (card.pyg.features != "same")
+    notes = [UNCHECKED] * (pyg.content is None)
+    notes += [OTHER_FEATURES.format(pyg.features)] * (pyg.features != "same")
     return arrays | {"notes": np.array(notes)} if notes else arrays
+
+
+def pyg_class(pyg: PygSource) -> Any:
+    import torch_geometric.datasets
+
+    return getattr(torch_geometric.datasets, pyg.dataset)
 
 
 def content_digest(arrays: Arrays) -> str:
@@ -134,7 +141,7 @@ def content_digest(arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _adapt(data: Data, card: Card) -> Data:
+def _adapt(data: Data, card: Card, pyg: PygSource) -> Data:
     """PyG's object as ours: arcs apart from the undirected view, multi-label targets as features, missing labels."""
     if data.get("x") is None and data.y is not None and data.y.dim() == 2:
         data.x, data.y = data.y.float(), None
@@ -142,7 +149,7 @@ def _adapt(data: Data, card: Card) -> Data:
     data.num_nodes = nodes
     for name in [key for key in data.keys() if key not in ("x", "y", "edge_index", "num_nodes", *_mask_names(data))]:  # noqa: SIM118
         del data[name]
-    if card.pyg.arcs:
+    if pyg.arcs:
         data.directed_edge_index = data.edge_index
     data.edge_index = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
     if card.unlabelled:
@@ -155,9 +162,9 @@ def _mask_names(data: Data) -> list[str]:
     return [name for name in ("train_mask", "val_mask", "test_mask") if data.get(name) is not None]
 
 
-def _difference(arrays: Arrays, card: Card) -> str | None:
-    if card.pyg.content is not None:
-        return None if content_digest(arrays) == card.pyg.content else "content checksum differs"
+def _difference(arrays: Arrays, card: Card, pyg: PygSource) -> str | None:
+    if pyg.content is not None:
+        return None if content_digest(arrays) == pyg.content else "content checksum differs"
     nodes, edges = int(arrays["x_shape"][0]), int(arrays["edge_index"].shape[1])
     if nodes != card.nodes:
         return f"{nodes} nodes instead of {card.nodes}"

@@ -7,7 +7,7 @@ A split is a public fact, so the default reads nothing but the number of nodes. 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from graphveil.graph.layout import MASKS, features_tensor, scipy_features
 Fractions = tuple[float, float, float]
 FRACTIONS: Fractions = (0.75, 0.10, 0.15)
 STRATIFIED = "the split is stratified by class: it reads every label"
+CUT = "edges between test nodes and the others were cut: predictions read no training person"
 PER_CLASS = "the split takes equally many training nodes of every class: it reads every label"
 
 
@@ -107,7 +108,9 @@ def inductive_split(data: Data, kind: Literal["fully", "incrementally"] = "fully
 def cut_edges(data: Data) -> Data:
     """``data`` without the edges between test nodes and the others: both disjoint graphs of a fully inductive split."""
     test = data.test_mask.numpy()
-    return _keep_edges(data, lambda pairs: test[pairs[0]] == test[pairs[1]])
+    part = _keep_edges(data, lambda pairs: test[pairs[0]] == test[pairs[1]])
+    add_note(part, CUT)
+    return part
 
 
 def restrict(data: Data, keep: np.ndarray) -> Data:
@@ -136,7 +139,7 @@ def add_note(data: Data, note: str) -> None:
     data.notes = (*(data.notes if "notes" in data else ()), note)
 
 
-def _keep_edges(data: Data, kept) -> Data:  # type: ignore[no-untyped-def]
+def _keep_edges(data: Data, kept: Callable[[np.ndarray], np.ndarray]) -> Data:
     part = copy.copy(data)
     for name in ("edge_index", "directed_edge_index"):
         if name in data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -130,7 +131,7 @@ def _pairs_across(rng: np.random.Generator, members: list[np.ndarray], probabili
     return np.stack(np.divmod(_distinct(lambda n: rng.integers(0, rows * columns, n), count), columns))
 
 
-def _distinct(draw, count: int) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _distinct(draw: Callable[[int], np.ndarray], count: int) -> np.ndarray:
     """The first ``count`` distinct values of the stream ``draw``: a uniform set, since draws are never in excess."""
     values = sorted_unique(draw(count))
     while values.size < count:

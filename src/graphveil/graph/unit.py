@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from graphveil.graph.lists import GRID
 from graphveil.graph.rows import DenseRows, Rows, SparseRows
 
 _LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are treated as zero
@@ -22,6 +23,21 @@ def unit_rows(rows: Rows) -> Rows:
     if isinstance(rows, DenseRows):
         return DenseRows(torch.from_numpy(unit_array(rows.values.numpy(force=True))))
     raise TypeError(f"cannot normalise {type(rows).__name__}")
+
+
+def truncated(rows: Rows) -> Rows:
+    """Every entry truncated towards zero to the grid 2^-24: rows never grow longer, and sums of up to 2^29 are exact."""
+    if isinstance(rows, SparseRows):
+        return SparseRows(
+            sp.csr_matrix((_truncate(rows.values.data), rows.values.indices, rows.values.indptr), rows.shape)
+        )
+    if isinstance(rows, DenseRows):
+        return DenseRows(torch.from_numpy(_truncate(rows.values.numpy(force=True))))
+    raise TypeError(f"cannot truncate {type(rows).__name__}")
+
+
+def _truncate(values: np.ndarray) -> np.ndarray:
+    return np.trunc(values / GRID) * GRID
 
 
 def unit_array(values: np.ndarray) -> np.ndarray:

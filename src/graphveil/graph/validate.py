@@ -43,6 +43,8 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
     """
     if on_bad_rows not in ("raise", "zero"):
         raise InputError(f"on_bad_rows is {on_bad_rows!r}: give 'raise' or 'zero'")
+    if not isinstance(data, Data):
+        raise InputError(f"data is a {type(data).__name__}: give a torch_geometric.data.Data object")
     nodes = _node_count(data)
     rows, bad = _rows(data.x, nodes, on_bad_rows)
     masks = {kind: _mask(data, name, nodes) for kind, name in MASK_NAMES.items()}

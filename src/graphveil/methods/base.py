@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args, get_type_hints
 
 import numpy as np
 
@@ -95,7 +96,6 @@ class PrivateMethod:
         from graphveil.graph.validate import validate
         from graphveil.methods.model import Model
 
-        self.check_parameters()
         graph = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)
         plan = self.checked_plan(PublicFacts.of(graph), promise)
         ledger = ledger or Ledger()
@@ -118,6 +118,7 @@ class PrivateMethod:
 
     def checked_plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The plan for a promise this method supports, with the default delta filled in."""
+        self.check_parameters()
         promise = promise.with_default_delta(facts.nodes)
         if promise.guarantee not in self.supports and promise.level is not Level.NONE:
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
@@ -134,6 +135,10 @@ class PrivateMethod:
         """Refuse parameters of the wrong kind; subclasses add their own."""
         if self.mode not in self.modes:
             raise InputError(f"{self.name} has no mode {self.mode!r}; it has: {', '.join(self.modes)}")
+        hints = get_type_hints(type(self).__init__)
+        for name, value in self.get_params().items():
+            if not _fits(value, hints[name]):
+                raise InputError(f"{self.name}: option {name} takes {_spoken(hints[name])}, got {value!r}")
 
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
@@ -154,3 +159,18 @@ class PrivateMethod:
     def __repr__(self) -> str:
         changed = {k: v for k, v in self.get_params().items() if v != self.parameter_defaults()[k]}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a parameter has its annotated type; whole numbers pass for floats, NaN and infinity for nothing."""
+    allowed = get_args(hint) or (hint,)
+    if isinstance(value, bool):
+        return bool in allowed
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    return isinstance(value, tuple(allowed)) or (isinstance(value, int) and float in allowed)
+
+
+def _spoken(hint: Any) -> str:
+    words = {int: "a whole number", float: "a number", str: "a name", bool: "true or false", type(None): "nothing"}
+    return " or ".join(words.get(part, str(part)) for part in get_args(hint) or (hint,))

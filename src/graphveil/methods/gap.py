@@ -140,7 +140,7 @@ class Gap(PrivateMethod):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if min(self.hops, self.hidden or 1, self.encoder_layers, self.max_degree) < 1:
+        if min(self.hops, 1 if self.hidden is None else self.hidden, self.encoder_layers, self.max_degree) < 1:
             raise InputError("gap needs hops, hidden, encoder_layers and max_degree of at least 1")
         if not (
             self.encoder_share > 0 and self.classifier_share > 0 and self.encoder_share + self.classifier_share < 1
@@ -157,7 +157,6 @@ class Gap(PrivateMethod):
     # -- plan ----------------------------------------------------------------------------------------------------
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
-        self.check_parameters()
         if self.mode == "published" and promise.level is not Level.NONE:
             return self._published_plan(facts, promise)
         if promise.level in (Level.EDGE, Level.NONE):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.methods.base import Progress
-from graphveil.methods.private_training import descend_privately, full_batch_release
+from graphveil.methods.private_training import descend_privately, full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
-from graphveil.privacy.plan import Release, split_mu
+from graphveil.privacy.plan import Release, Slot, split_mu
 from graphveil.privacy.promise import Promise, Relation
 
 if TYPE_CHECKING:
@@ -46,28 +46,44 @@ def own_releases(
 
 def mean_release(facts: PublicFacts, promise: Promise, mu: float) -> Release:
     """The noisy sum of everybody's unit rows, for mu."""
-    bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
+    bound = _mean_bound(promise)
     everybody = {kind: bound for kind, count in facts.kinds.items() if count}
     mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
     return Release("mean", mechanism, everybody, MEAN_LEMMA)
 
 
-def release_centre(curator: Curator) -> np.ndarray:
+def _mean_bound(promise: Promise) -> float:
+    return 2.0 if promise.relation is Relation.REPLACE else 1.0
+
+
+def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) -> tuple[Slot, ...]:
+    """Mean and gradient steps as adaptive slots, for methods that choose their shares while they run."""
+    bound = _mean_bound(promise)
+    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    size = (facts.features + 1) * facts.classes
+    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps=steps, growth=GROWTH)
+    return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
+
+
+def release_centre(curator: Curator, share: float | None = None) -> np.ndarray:
     """The noisy mean if the plan has one, else the origin."""
     if any(step.name == "mean" for step in curator.plan.steps):
-        return curator.release("mean", _sum_of_unit_rows) / curator.facts.nodes
+        return curator.release("mean", _sum_of_unit_rows, share) / curator.facts.nodes
     return np.zeros(curator.facts.features)
 
 
-def learn_own(curator: Curator, learning_rate: float, progress: Progress | None) -> OwnPredictor:
-    """Release the mean if the plan has it, then spend the gradient steps."""
+def learn_own(
+    curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
+) -> OwnPredictor:
+    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
     from graphveil.learn import MLP, GlobalMoment
 
     facts = curator.facts
-    centre = release_centre(curator)
+    mean_share, own_share = shares or (None, None)
+    centre = release_centre(curator, mean_share)
     network = MLP((facts.features + 1, facts.classes), bias=False)
     inputs = lambda private: centred(private, centre)
-    descend_privately(curator, "own", network, inputs, GlobalMoment(learning_rate), progress)
+    descend_privately(curator, "own", network, inputs, GlobalMoment(learning_rate), progress, share=own_share)
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
 
 
@@ -80,12 +96,13 @@ def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
 
 
 def _sum_of_unit_rows(private: Graph) -> np.ndarray:
+    """The sum of unit rows truncated to the grid 2^-24: exact in float64, so one record moves it by its own row alone."""
     import torch
 
-    from graphveil.graph.unit import unit_rows
+    from graphveil.graph.unit import truncated, unit_rows
 
     ones = torch.ones(private.nodes, 1, dtype=torch.float64)
-    return unit_rows(private.rows).transpose_matmul(ones).numpy().ravel()
+    return truncated(unit_rows(private.rows)).transpose_matmul(ones).numpy().ravel()
 
 
 class OwnPredictor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact
 from graphveil.privacy.noise import summation_error
-from graphveil.privacy.plan import Gap, Release
+from graphveil.privacy.plan import Gap, Release, Slot
 from graphveil.privacy.promise import Promise, Relation
 
 if TYPE_CHECKING:
@@ -56,6 +56,22 @@ def full_batch_release(
     return Release(name, mechanism, {"train": clip}, LEMMA)
 
 
+def full_batch_slot(
+    name: str,
+    promise: Promise,
+    bounds: Mapping[str, float],
+    records: int,
+    size: int,
+    *,
+    steps: int,
+    growth: float = 1.0,
+) -> Slot:
+    """:func:`full_batch_release` with a share chosen at run time; ``bounds`` are the clipping norms of the kinds read."""
+    slack = 2 * summation_error(records, max(bounds.values()), growth)
+    replaces = promise.relation is Relation.REPLACE
+    return Slot(name, bounds, 1.0, size, LEMMA, steps=steps, replaces=replaces, slack=slack)
+
+
 def poisson_release(
     name: str,
     promise: Promise,
@@ -92,6 +108,7 @@ def descend_privately(
     optimizer: Optimizer,
     progress: Progress | None = None,
     after_epoch: Callable[[Network], None] | None = None,
+    share: float | None = None,
 ) -> None:
     """Spend the gradient release ``name`` on ``network``; ``inputs(private)`` are its inputs, one row per node.
 
@@ -104,7 +121,7 @@ def descend_privately(
     def prepare(private: Graph, rows: np.ndarray) -> tuple[Inputs, Tensor]:
         return take(inputs(private), rows), torch.from_numpy(private.labels[rows])
 
-    steps = curator.gradients(name, prepare)
+    steps = curator.gradients(name, prepare, share)
     records = max(1, curator.facts.count("train"))
     per_epoch = max(1, round(1 / steps.rate))
 

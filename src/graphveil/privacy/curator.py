@@ -43,7 +43,8 @@ class Tape:
 class Curator:
     """Hands out noisy values of private data, within a plan.
 
-    ``facts`` and ``masks`` are public. Labels outside the training and calibration masks are never handed to a query.
+    ``facts`` and ``masks`` are public. Labels outside the training and calibration masks are handed to a query only if its
+    slot says so in the plan (``query_labels``).
     """
 
     def __init__(self, graph: Graph, plan: Plan, noise: Noise, ledger: Ledger, tape: Tape | None = None) -> None:
@@ -55,11 +56,14 @@ class Curator:
         self._tape = tape or Tape()
         readable = self.masks["train"] | self.masks["calibration"]
         self._private = replace(graph, labels=np.where(readable, graph.labels, -1))
+        self._with_query_labels = graph
 
     def release(self, name: str, query: Callable[[Graph], Any], share: float | None = None) -> Array:
         """One noisy value of ``query``; for a slot, ``share`` is its part of mu^2."""
         release = self._admit(name, share)
-        return self._emit(release, query(self._private))
+        step = self.plan.step(name)
+        scored = isinstance(step, Slot) and step.query_labels
+        return self._emit(release, query(self._with_query_labels if scored else self._private))
 
     def gradients(
         self, name: str, prepare: Callable[[Graph, NDArray[np.int64]], Any], share: float | None = None
@@ -75,6 +79,11 @@ class Curator:
             taking_part |= self.masks[kind]
         rows = np.flatnonzero(taking_part)
         return GradientSteps(self, release, prepare(self._private, rows), len(rows))
+
+    def noise_scale(self, name: str) -> float:
+        """The standard deviation of the Gaussian noise on a release that has happened; 0 if it was exact. Public."""
+        mechanism = next(entry.mechanism for entry in self.ledger.entries if entry.name == name)
+        return mechanism.sigma if isinstance(mechanism, (Gaussian, DpGradient)) else 0.0
 
     def open_records(self) -> Graph:
         """Features and labels, without contact lists, where they are public: at edge level, or if nothing is private."""

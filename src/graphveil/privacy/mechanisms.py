@@ -142,6 +142,7 @@ class DpGradient:
         cls, clip: float, mu: float, steps: int, dimension: int, replaces: bool = False, slack: float = 0.0
     ) -> DpGradient:
         """Full-batch steps whose total cost is at most mu."""
+        _positive_count("steps", steps)
         step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(steps), dimension)
         return cls(step.sigma * (1 + 1e-15), clip, steps, dimension, replaces=replaces, slack=slack)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from graphveil.errors import PrivacyError
+from graphveil.errors import InputError, PrivacyError
 
 GRID_BITS = 40
 
@@ -53,6 +53,8 @@ class Noise:
     """A stream of secret random numbers; equal seeds give equal streams."""
 
     def __init__(self, seed: int | None = None) -> None:
+        if seed is not None and seed < 0:
+            raise InputError(f"a seed must not be negative, got {seed}")
         self.seed = seed
         key = secrets.randbits(128) if seed is None else _expand(seed)
         self._generator = np.random.Generator(AESCounter(key=key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,14 @@ from graphveil.errors import PrivacyError
 from graphveil.privacy.facts import KINDS, PublicFacts
 from graphveil.privacy.loss import Gdp, Loss, compose, epsilon_of, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
-from graphveil.privacy.promise import Level, Promise
+from graphveil.privacy.promise import Adjacency, Level, Promise
+
+EDGE = "edge"
+
+
+def edge_kind(one: str, other: str) -> str:
+    """The public class of an edge between nodes of these kinds, e.g. ``train-query edge``."""
+    return "-".join(sorted((one, other), key=KINDS.index)) + f" {EDGE}"
 
 
 @dataclass(frozen=True)
@@ -30,8 +37,13 @@ class Release:
     lemma: str
     own_row_excluded: bool = False
 
+    def bound(self, kind: str) -> float:
+        """The sensitivity for a record of this kind; ``edge`` stands for every public class of edges."""
+        of_all = self.sensitivity.get(EDGE, 0.0) if kind.endswith(EDGE) else 0.0
+        return self.sensitivity.get(kind, of_all)
+
     def loss(self, kind: str) -> Loss:
-        return self.mechanism.loss(self.sensitivity.get(kind, 0.0))
+        return self.mechanism.loss(self.bound(kind))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,6 +65,7 @@ class Slot:
     """An adaptive Gaussian release: its share of mu^2 is chosen at run time from earlier *released* values.
 
     ``steps > 0`` makes it a gradient session of so many full-batch steps; ``dimension`` is the public output size.
+    ``query_labels``: the release reads the labels of query nodes (a noisy accuracy); no other release sees them.
     """
 
     name: str
@@ -63,6 +76,17 @@ class Slot:
     steps: int = 0
     replaces: bool = False
     slack: float = 0.0
+    query_labels: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "slot": self.name,
+            "max_share": self.max_share,
+            "sensitivity": dict(self.sensitivity),
+            "dimension": self.dimension,
+            "steps": max(self.steps, 1),
+            "lemma": self.lemma,
+        }
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,11 @@ class Gap:
 
 @dataclass(frozen=True)
 class Plan:
-    """Promise, public facts and steps. ``claim`` is a paper's own epsilon where it differs from what can be proved."""
+    """Promise, public facts and steps. ``claim`` is a paper's own epsilon where it differs from what can be proved.
+
+    ``weaker`` names kinds of records whom the promise covers under another, weaker adjacency; certificates print it.
+    ``implied`` holds further consequences of the same steps, by the sentence that names them.
+    """
 
     promise: Promise
     facts: PublicFacts
@@ -85,6 +113,8 @@ class Plan:
     claim: float | None = None
     gaps: tuple[Gap, ...] = ()
     provable: bool = True
+    weaker: Mapping[str, Adjacency] = field(default_factory=dict)
+    implied: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def adaptive(self) -> bool:
@@ -99,8 +129,11 @@ class Plan:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of records that pay: public kinds of nodes, or edges at edge level."""
-        return ("edge",) if self.promise.level is Level.EDGE else tuple(k for k in KINDS if self.facts.count(k))
+        """The kinds of records that pay: public kinds of nodes; at edge level edges, or the public classes of edges."""
+        if self.promise.level is Level.EDGE:
+            named = {kind for step in self.steps for kind in step.sensitivity if kind != EDGE}
+            return tuple(sorted(named)) or (EDGE,)
+        return tuple(k for k in KINDS if self.facts.count(k))
 
     def step(self, name: str) -> Release | Slot:
         for step in self.steps:
@@ -119,10 +152,7 @@ class Plan:
         return max((epsilon_of(self.losses(kind), at) for kind in self.kinds), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
-        steps = [
-            step.to_json() if isinstance(step, Release) else {"slot": step.name, "max_share": step.max_share}
-            for step in self.steps
-        ]
+        steps = [step.to_json() for step in self.steps]
         claim = None if self.claim is None or not math.isfinite(self.claim) else self.claim
         epsilon = self.epsilon() if self.provable else math.inf
         return {

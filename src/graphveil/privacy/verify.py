@@ -54,7 +54,7 @@ def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[s
         proved, further = prove(plan, certificate.releases)
     except (KeyError, TypeError, ValueError) as error:
         return [*found, f"the certificate cannot be interpreted: {error}"]
-    planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]  # type: ignore[union-attr]
+    planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]
     if not plan.adaptive and not _same(planned, [release.to_json() for release in certificate.releases]):
         found.append("the releases are not the ones the method plans for this promise and these public facts")
     if not _same(certificate.epsilon, proved if math.isfinite(proved) else None):

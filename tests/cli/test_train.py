@@ -1,0 +1,117 @@
+"""``train``, ``plan``, ``predict``, ``certificate`` and ``verify`` keep the contract."""
+
+import json
+
+import pytest
+
+CONTRACT = {
+    "method", "dataset", "level", "adjacency", "relation", "mode", "epsilon_target", "epsilon", "epsilon_claimed", "delta",
+    "holds", "gaps", "val_accuracy", "test_accuracy", "test_f1", "seconds", "seed", "out",
+}  # fmt: skip
+SMALL = ("--set", "steps=3", "--set", "epochs=2")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("gap", "--level", "node", "--epsilon", 8, *SMALL),
+        ("gap", "--level", "edge", "--epsilon", 1, *SMALL),
+        ("gap", "--level", "k-neighbor", "--k", 1, "--epsilon", 8, *SMALL),
+        ("gap", "--level", "node", "--epsilon", 8, "--relation", "replace", *SMALL),
+        ("gap", "--level", "node", "--epsilon", 8, "--max-degree", 12, *SMALL),
+        ("dp-mlp", "--level", "node", "--epsilon", 8, *SMALL),
+        ("dp-mlp", "--level", "node", "--adjacency", "node", "--epsilon", 8, *SMALL),
+    ],
+    ids=lambda flags: " ".join(map(str, flags[:6])),
+)
+def test_train_prints_the_fields_of_the_contract(graphveil, graph_file, flags):
+    code, out, err = graphveil("train", *flags, "--data", graph_file, "--seed", 0, "--json")
+    result = json.loads(out)
+    assert code == 0 and result.keys() >= CONTRACT, err
+    assert result["holds"] is True and 0 < result["epsilon"] <= result["epsilon_target"]
+    assert result["epsilon"] == result["epsilon_claimed"] and result["gaps"] == []
+    assert 0 <= result["test_accuracy"] <= 1 and 0 <= result["test_f1"] <= 1 and "not cover" in result["accuracy_note"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "codes", "epsilon"),
+    [
+        (("gap", "--level", "node", "--epsilon", 8), {"D3", "D8"}, None),
+        (("gap", "--level", "edge", "--epsilon", 1, "--delta", 1e-6), {"A1"}, pytest.approx(1.455, abs=2e-3)),
+        (("dp-mlp", "--level", "node", "--epsilon", 8), {"D8"}, None),
+    ],
+)
+def test_published_mode_prints_both_epsilons_and_why_it_does_not_hold(graphveil, graph_file, flags, codes, epsilon):
+    published = ("--mode", "published", "--set", "epochs=2", "--json")
+    code, out, _ = graphveil("train", *flags, "--data", graph_file, *published)
+    result = json.loads(out)
+    assert code == 0 and result["holds"] is False and set(result["gaps"]) == codes
+    assert result["epsilon"] == epsilon and result["epsilon_claimed"] == result["epsilon_target"]
+
+
+def test_nothing_is_evaluated_when_told_not_to(graphveil, graph_file):
+    _, out, _ = graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 2, "--no-evaluate", "--json")
+    result = json.loads(out)
+    assert result["val_accuracy"] is result["test_accuracy"] is result["test_f1"] is None
+
+
+def test_a_run_is_saved_shown_verified_and_used(graphveil, graph_file, tmp_path):
+    run = tmp_path / "run"
+    code, out, _ = graphveil("train", "gap", "--data", graph_file, "--epsilon", 4, "--out", run, *SMALL)
+    assert code == 0 and "PRIVACY CERTIFICATE" in out and "HOLDS" in out and str(run) in out
+    code, out, _ = graphveil("certificate", run)
+    assert code == 0 and "one person's features, label and own contact list" in out
+    code, out, _ = graphveil("verify", run, "--json")
+    assert code == 0 and json.loads(out)["consistent"] and json.loads(out)["epsilon"] <= 4
+    code, out, _ = graphveil("predict", run, "--data", graph_file)
+    assert code == 0 and out.splitlines()[0] == "node,prediction,probability"
+    code, out, _ = graphveil("predict", run, "--data", graph_file, "--json")
+    assert code == 0 and [p["node"] for p in json.loads(out)["predictions"]] == list(range(33))
+    code, _, err = graphveil("train", "gap", "--data", graph_file, "--epsilon", 4, "--out", run, *SMALL)
+    assert code == 2 and "already holds a run" in err
+
+
+def test_verify_fails_after_an_edit(graphveil, graph_file, tmp_path):
+    run = tmp_path / "run"
+    graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 4, "--out", run)
+    certificate = run / "certificate.json"
+    certificate.write_text(certificate.read_text().replace('"sigma": ', '"sigma": 1'))
+    code, _, err = graphveil("verify", run)
+    assert code == 1 and "edited" in err
+
+
+def test_equal_seeds_give_equal_runs(graphveil, graph_file):
+    runs = [graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 4, "--seed", 3, "--json")[1] for _ in range(2)]
+    results = [json.loads(out) for out in runs]
+    assert results[0]["test_accuracy"] == results[1]["test_accuracy"] and results[0]["seeded"]
+
+
+def test_a_method_without_privacy_says_so(graphveil, graph_file):
+    code, out, _ = graphveil("train", "mlp", "--data", graph_file, "--level", "none", "--set", "epochs=2")
+    assert code == 0 and "not private" in out
+
+
+def test_plan_needs_sizes_only(graphveil):
+    sizes = ("--nodes", 1000000, "--features", 128, "--classes", 10)
+    code, out, _ = graphveil("plan", "gap", *sizes, "--level", "node", "--epsilon", 2, "--json")
+    body = json.loads(out)
+    assert code == 0 and body["epsilon"] <= 2 and len(body["releases"]) == 5
+    code, out, _ = graphveil("plan", "gap", *sizes, "--level", "edge", "--epsilon", 2)
+    assert code == 0 and "hop 2" in out
+
+
+def test_methods_are_listed_and_described(graphveil):
+    code, out, _ = graphveil("methods", "--json")
+    cards = {card["name"]: card for card in json.loads(out)}
+    assert code == 0 and {"mlp", "dp-mlp", "gap"} <= cards.keys()
+    needed = {"paper", "trust", "levels", "modes", "protects", "supports"}
+    assert all(card.keys() >= needed for card in cards.values())
+    code, out, _ = graphveil("methods", "gap")
+    assert code == 0 and "gap D3 (published)" in out and "defaults" in out
+    assert graphveil("methods")[0] == 0
+
+
+def test_help_and_version_work(graphveil):
+    assert graphveil("--version")[1].startswith("graphveil ")
+    assert "train" in graphveil("--help")[1]
+    assert "--epsilon" in graphveil("train", "--help")[1]

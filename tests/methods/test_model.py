@@ -1,0 +1,138 @@
+"""Saved runs: complete, free of pickles, verifiable without data, and any edited number is noticed."""
+
+import copy
+import json
+
+import pytest
+import torch
+
+import graphveil as gv
+from graphveil.audit.neighbours import worst_case_graph
+from graphveil.errors import InputError, PrivacyError
+from graphveil.methods.registry import METHODS, describe, method_class, verify_run
+
+RUNS = {
+    "dp-mlp": (gv.DpMlp(steps=3), gv.NodeLevel(2.0)),
+    "dp-mlp-paper": (gv.DpMlp(network="paper", hidden=4, epochs=2), gv.NodeLevel(2.0)),
+    "dp-mlp-published": (gv.DpMlp(mode="published", hidden=4, epochs=2), gv.NodeLevel(2.0)),
+    "gap": (gv.Gap(steps=3, hidden=4), gv.NodeLevel(2.0)),
+    "gap-bounded": (gv.Gap(steps=3, hidden=4), gv.NodeLevel(2.0, adjacency="bounded-degree", max_degree=12)),
+    "gap-edge": (gv.Gap(hidden=4, epochs=2), gv.EdgeLevel(2.0)),
+    "gap-published": (gv.Gap(mode="published", hidden=4, epochs=2), gv.EdgeLevel(2.0)),
+    "gap-open": (gv.Gap(hidden=4, epochs=2), gv.NonPrivate()),
+    "mlp": (gv.Mlp(hidden=4, epochs=2), gv.NonPrivate()),
+}
+
+
+@pytest.fixture(scope="module")
+def small():
+    return worst_case_graph(seed=7)[0]
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request, small, tmp_path_factory):
+    method, promise = RUNS[request.param]
+    model = method.fit(small, promise, seed=1)
+    folder = tmp_path_factory.mktemp("runs") / request.param
+    model.save(folder)
+    return model, folder
+
+
+def test_a_saved_model_predicts_the_same(run, small):
+    model, folder = run
+    assert torch.equal(gv.load_model(folder).predict_proba(small), model.predict_proba(small))
+    assert gv.load_model(folder).certificate == model.certificate
+
+
+def test_a_saved_run_verifies_without_data(run):
+    model, folder = run
+    found, epsilon = verify_run(folder)
+    assert found == []
+    if model.certificate.epsilon is None:
+        assert epsilon is None
+    else:
+        assert epsilon == pytest.approx(model.certificate.epsilon, abs=1e-6)
+
+
+def test_a_folder_holds_no_pickles_and_is_not_overwritten(run):
+    model, folder = run
+    assert {path.name for path in folder.iterdir()} == {"certificate.json", "ledger.jsonl", "model.json", "model.safetensors"}
+    with pytest.raises(InputError, match="already holds a run"):
+        model.save(folder)
+
+
+def numbers(value, path=()):
+    """Paths to every number in nested JSON."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        yield path
+    elif isinstance(value, (dict, list)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers(part, (*path, key))
+
+
+def edited(body, path):
+    other = copy.deepcopy(body)
+    place = other
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = place[path[-1]] * 1.001 + 1e-3 if isinstance(place[path[-1]], float) else place[path[-1]] + 1
+    return other
+
+
+@pytest.mark.parametrize("name", ["gap", "gap-published"])
+def test_any_edited_number_is_noticed(name, small, tmp_path):
+    method, promise = RUNS[name]
+    method.fit(small, promise, seed=1).save(tmp_path / "run")
+    certificate, ledger = tmp_path / "run" / "certificate.json", tmp_path / "run" / "ledger.jsonl"
+    body, lines = json.loads(certificate.read_text()), ledger.read_text().splitlines()
+    for path in numbers(body):
+        certificate.write_text(json.dumps(edited(body, path)))
+        assert verify_run(tmp_path / "run")[0], path
+    certificate.write_text(json.dumps(body))
+    for number, line in enumerate(lines):
+        for path in numbers(json.loads(line)):
+            changed = [*lines]
+            changed[number] = json.dumps(edited(json.loads(line), path))
+            ledger.write_text("\n".join(changed) + "\n")
+            assert verify_run(tmp_path / "run")[0], path
+    ledger.write_text("\n".join(lines) + "\n")
+    assert verify_run(tmp_path / "run")[0] == []
+
+
+def test_an_edit_with_a_fresh_digest_is_still_noticed(small, tmp_path):
+    """Consistency does not rest on the digest: the accounting itself disagrees."""
+    from graphveil.privacy.certificate import digest
+
+    gv.DpMlp(steps=3).fit(small, gv.NodeLevel(2.0)).save(tmp_path / "run")
+    path = tmp_path / "run" / "certificate.json"
+    body = json.loads(path.read_text())
+    body["epsilon"] = body["epsilon_claimed"] = 1.0
+    unsigned = {key: value for key, value in body.items() if key != "digest"}
+    path.write_text(json.dumps(unsigned | {"digest": digest(unsigned)}))
+    assert any("the ledger gives" in line for line in verify_run(tmp_path / "run")[0])
+
+
+def test_charging_for_publication_is_refused_where_it_is_not_accounted(small):
+    model = gv.DpMlp(steps=2).fit(small, gv.NodeLevel(2.0))
+    with pytest.raises(PrivacyError, match="cannot charge"):
+        model.predict(small, access="charge")
+    with pytest.raises(InputError, match="unknown access"):
+        model.predict(small, access="everybody")
+
+
+def test_every_method_has_a_complete_card():
+    for name in METHODS:
+        card = describe(name)
+        assert card["name"] == name and all(card[key] for key in ("summary", "paper", "trust", "protects", "public", "formula"))
+        assert set(card["supports"]) == set(card["modes"])
+        method = method_class(name)()
+        assert method.set_params(**method.get_params()).get_params() == method.get_params()
+
+
+def test_an_unknown_method_or_option_names_what_there_is():
+    with pytest.raises(InputError, match="did you mean 'gap'"):
+        method_class("gapp")
+    with pytest.raises(InputError, match="has no option 'depth'"):
+        gv.Gap().set_params(depth=3)
