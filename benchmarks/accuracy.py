@@ -51,7 +51,13 @@ def main() -> int:
         for epsilon, (floor, published) in FLOORS[name].items():
             found = measure(name, epsilon)
             mean, spread = float(np.mean(found)), float(np.std(found))
-            row = {"data": name, "epsilon": epsilon, "mean": round(mean, 2), "std": round(spread, 2), "seeds": len(found)}
+            row = {
+                "data": name,
+                "epsilon": epsilon,
+                "mean": round(mean, 2),
+                "std": round(spread, 2),
+                "seeds": len(found),
+            }
             rows.append(row | {"floor": floor, "published_best_at_16": published, "ok": mean >= floor})
     print(json.dumps({"method": "dp-mlp", "rows": rows, "missing": missing}, indent=2))
     if missing and options.require:

@@ -81,7 +81,9 @@ def test_verify_fails_after_an_edit(graphveil, graph_file, tmp_path):
 
 
 def test_equal_seeds_give_equal_runs(graphveil, graph_file):
-    runs = [graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 4, "--seed", 3, "--json")[1] for _ in range(2)]
+    runs = [
+        graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 4, "--seed", 3, "--json")[1] for _ in range(2)
+    ]
     results = [json.loads(out) for out in runs]
     assert results[0]["test_accuracy"] == results[1]["test_accuracy"] and results[0]["seeded"]
 

@@ -80,7 +80,9 @@ def test_edge_level_costs_nothing_and_says_that_features_are_public(small):
 @pytest.mark.parametrize("network", ["own", "paper"])
 def test_epsilon_stays_within_the_target(small, network):
     for epsilon in (0.5, 3.0, 20.0):
-        certificate = gv.DpMlp(network=network, steps=4, epochs=2, hidden=4).fit(small, gv.NodeLevel(epsilon)).certificate
+        certificate = (
+            gv.DpMlp(network=network, steps=4, epochs=2, hidden=4).fit(small, gv.NodeLevel(epsilon)).certificate
+        )
         assert 0.97 * epsilon < certificate.epsilon <= epsilon
 
 
@@ -101,7 +103,9 @@ def test_a_graph_without_features_still_trains(small):
     assert model.predict(bare).shape == (small.num_nodes,)
 
 
-@pytest.mark.parametrize("options", [{"network": "deep"}, {"centring": 1.0}, {"steps": "many"}, {"clip": math.nan}, {"steps": 0}])
+@pytest.mark.parametrize(
+    "options", [{"network": "deep"}, {"centring": 1.0}, {"steps": "many"}, {"clip": math.nan}, {"steps": 0}]
+)
 def test_unusable_options_are_refused(small, options):
     with pytest.raises(gv.GraphveilError):
         gv.DpMlp(**options).fit(small, gv.NodeLevel(2.0))

@@ -56,7 +56,12 @@ def test_a_saved_run_verifies_without_data(run):
 
 def test_a_folder_holds_no_pickles_and_is_not_overwritten(run):
     model, folder = run
-    assert {path.name for path in folder.iterdir()} == {"certificate.json", "ledger.jsonl", "model.json", "model.safetensors"}
+    assert {path.name for path in folder.iterdir()} == {
+        "certificate.json",
+        "ledger.jsonl",
+        "model.json",
+        "model.safetensors",
+    }
     with pytest.raises(InputError, match="already holds a run"):
         model.save(folder)
 
@@ -125,7 +130,9 @@ def test_charging_for_publication_is_refused_where_it_is_not_accounted(small):
 def test_every_method_has_a_complete_card():
     for name in METHODS:
         card = describe(name)
-        assert card["name"] == name and all(card[key] for key in ("summary", "paper", "trust", "protects", "public", "formula"))
+        assert card["name"] == name and all(
+            card[key] for key in ("summary", "paper", "trust", "protects", "public", "formula")
+        )
         assert set(card["supports"]) == set(card["modes"])
         method = method_class(name)()
         assert method.set_params(**method.get_params()).get_params() == method.get_params()

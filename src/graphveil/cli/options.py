@@ -49,7 +49,9 @@ Directed = Annotated[bool, typer.Option("--directed", help="Edge level: protect 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; repeatable.")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="S", min=0, help="Repeatable noise and split, for research only.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="S", min=0, help="Repeatable noise and split, for research only.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 BadRows = Annotated[
     str, typer.Option("--on-bad-rows", metavar="raise|zero", help="What to do with rows that hold NaN or infinity.")
