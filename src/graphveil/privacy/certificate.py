@@ -144,7 +144,7 @@ def prove(plan: Plan, releases: tuple[Release, ...]) -> tuple[float, dict[str, f
     if plan.adaptive:
         further["mu"] = _finite(plan.mu)
         further["epsilon at delta/100"] = _finite(plan.epsilon(delta / 100))
-        return plan.epsilon(), further | plan.implied
+        return plan.epsilon(), {**further, **plan.implied}
     losses = {kind: tuple(release.loss(kind) for release in releases) for kind in plan.kinds}
     paid = {kind: epsilon_of(loss, delta) for kind, loss in losses.items()}
     proved = max(paid.values(), default=0.0)
@@ -155,7 +155,7 @@ def prove(plan: Plan, releases: tuple[Release, ...]) -> tuple[float, dict[str, f
         max((epsilon_of(loss, delta / 100) for loss in losses.values()), default=0.0)
     )
     further |= {f"epsilon paid by {kind} records": _finite(value) for kind, value in paid.items()}
-    return proved, further | plan.implied
+    return proved, {**further, **plan.implied}
 
 
 def digest(body: Mapping[str, Any]) -> str:
