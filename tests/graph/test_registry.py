@@ -13,6 +13,7 @@ from graphveil.graph.datasets import local_arrays
 from graphveil.graph.layout import data_from_arrays
 from graphveil.graph.measures import class_insensitive_homophily, edge_homophily
 from graphveil.graph.npz import read_arrays
+from graphveil.graph.places import availability
 from graphveil.graph.sources import content_digest
 
 FILES = sorted({card.file for card in cards().values() if card.sha256})
@@ -90,7 +91,7 @@ def test_the_registry_covers_every_file_of_the_folder_and_every_data_set_of_the_
 def test_prepared_variants_have_the_printed_sizes_or_explain_the_difference(
     name: str, variant: str, shared_data: str
 ) -> None:
-    if local_arrays(name) is None:
+    if availability(name) != "here":
         pytest.skip(f"{name} is not in the data folder")
     entry = cards()[name].variants[variant]
     figures = statistics(load_dataset(name, prepare=variant))

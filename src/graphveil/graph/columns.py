@@ -41,10 +41,9 @@ class Column:
     def declared(self) -> bool:
         return self.low is not None or self.categories is not None
 
-    def describe(self) -> str:
-        if self.categories is not None:
-            return f"{self.name}={'|'.join(self.categories)}"
-        return f"{self.name}={self.low:g}..{self.high:g}"
+    def pattern(self) -> str:
+        """How to declare it; never with values from the data, which would launder them."""
+        return f"{self.name}=A|B|C" if self.categories is not None else f"{self.name}=LOW..HIGH"
 
 
 def parse_columns(specifications: Iterable[str]) -> list[Column]:

@@ -187,7 +187,9 @@ def _infer(file: TableFile, columns: Sequence[Column], notes: list[str], classes
 
             column = infer(column, values(), classes=classes)
             notes.append(INFERRED.format(what, column.name))
-            message = f"{INFERRED.format(what, column.name)}: declare it, e.g. {column.describe()[:60]}"
+            message = (
+                f"{INFERRED.format(what, column.name)}: declare it from what is publicly known, {column.pattern()}"
+            )
             warnings.warn(message, DataWarning, stacklevel=4)
         result.append(column)
     return result

@@ -143,7 +143,7 @@ def unique_arcs(pairs: np.ndarray | tuple[np.ndarray, np.ndarray], nodes: int) -
 
 
 def sorted_unique(keys: np.ndarray) -> np.ndarray:
-    """The distinct values in order; sorts ``keys`` in place (several times faster than hashing for millions of keys)."""
+    """The distinct values in order; sorts ``keys`` in place (several times faster than hashing millions of keys)."""
     keys.sort()
     kept = np.ones(keys.size, dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=kept[1:])

@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph.download import Progress, fetch
-from graphveil.graph.layout import Arrays, arrays_from_data
+from graphveil.graph.layout import MASKS, Arrays, arrays_from_data
 from graphveil.graph.npz import read_arrays, write_arrays
 from graphveil.graph.places import built_file, cache_folder, data_folder
 from graphveil.graph.registry import Card, PygSource
@@ -86,10 +86,12 @@ def download(card: Card, progress: Callable[[str], Progress] | None = None) -> d
         raise InputError(f"{card.name} cannot be downloaded: put {card.file}.npz into {folder} (origin: {card.origin})")
     raw = RAW[card.pyg.dataset](pyg_class(card.pyg), card.pyg.name)
     root = cache_folder() / "pyg" / card.name
-    for url in raw.urls:
-        name = url.rsplit("/", 1)[-1]
-        if not (root / raw.folder / name).exists():
+    names = [url.rsplit("/", 1)[-1] for url in raw.urls]
+    for name, url in zip(names, raw.urls, strict=True):
+        try:
             fetch(url, root / raw.folder / name, progress=progress(name) if progress else None)
+        except InputError as error:
+            raise InputError(f"{error}; {card.name} needs {', '.join(names)}") from None
     arrays = process(card, card.pyg, root)
     path = built_file(card.name)
     try:
@@ -147,7 +149,7 @@ def _adapt(data: Data, card: Card, pyg: PygSource) -> Data:
         data.x, data.y = data.y.float(), None
     nodes = card.nodes if data.x is None else int(data.x.shape[0])
     data.num_nodes = nodes
-    for name in [key for key in data.keys() if key not in ("x", "y", "edge_index", "num_nodes", *_mask_names(data))]:  # noqa: SIM118
+    for name in set(data.keys()) - {"x", "y", "edge_index", "num_nodes", *MASKS}:
         del data[name]
     if pyg.arcs:
         data.directed_edge_index = data.edge_index
@@ -156,10 +158,6 @@ def _adapt(data: Data, card: Card, pyg: PygSource) -> Data:
         data.y[list(card.unlabelled)] = -1
     data.directed = False
     return data
-
-
-def _mask_names(data: Data) -> list[str]:
-    return [name for name in ("train_mask", "val_mask", "test_mask") if data.get(name) is not None]
 
 
 def _difference(arrays: Arrays, card: Card, pyg: PygSource) -> str | None:

@@ -94,15 +94,14 @@ def powerlaw_sbm(
     labels = rng.permutation(np.arange(nodes) % classes)
     weights = (1 - rng.random(nodes)) ** (1 / (1 - exponent))
     weights = np.minimum(weights, math.sqrt(nodes * weights.mean()))
-    order = np.argsort(labels, kind="stable")
-    ends = np.concatenate([[0.0], np.cumsum(weights[order])])
-    borders = ends[np.searchsorted(labels[order], np.arange(classes + 1))]
     count = rng.poisson(nodes * average_degree / 2)
-    first = order[np.minimum(np.searchsorted(ends, rng.random(count) * ends[-1], side="right") - 1, nodes - 1)]
+    first = _by_weight(rng, np.arange(nodes), weights, count)
     shift = rng.integers(1, classes, count)
     target = (labels[first] + np.where(rng.random(count) < homophily, 0, shift)) % classes
-    place = borders[target] + rng.random(count) * (borders[target + 1] - borders[target])
-    second = order[np.minimum(np.searchsorted(ends, place, side="right") - 1, nodes - 1)]
+    second = np.empty(count, dtype=np.int64)
+    for label in range(classes):
+        members, edges = np.flatnonzero(labels == label), np.flatnonzero(target == label)
+        second[edges] = rng.permutation(_by_weight(rng, members, weights[members], edges.size))
     centres = rng.standard_normal((classes, features))
     centres *= signal / np.linalg.norm(centres, axis=1, keepdims=True)
     x = rng.standard_normal((nodes, features), dtype=np.float32) / np.float32(math.sqrt(features))
@@ -110,6 +109,11 @@ def powerlaw_sbm(
     data = _data(x, labels, np.stack([first, second]), classes=classes, name="powerlaw-sbm")
     data.parameters = {"exponent": exponent, "homophily": homophily, "average_degree": average_degree, "signal": signal}
     return data
+
+
+def _by_weight(rng: np.random.Generator, things: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
+    """``count`` independent draws with chances proportional to ``weights``, in the order of ``things``; linear."""
+    return np.repeat(things, rng.multinomial(count, weights / weights.sum()))
 
 
 def _pairs_inside(rng: np.random.Generator, size: int, probability: float) -> np.ndarray:
