@@ -80,6 +80,14 @@ def test_verify_fails_after_an_edit(graphveil, graph_file, tmp_path):
     assert code == 1 and "edited" in err
 
 
+def test_preparation_and_split_reach_the_loader_and_the_certificate(graphveil, graph_file, tmp_path):
+    flags = ("--data", graph_file, "--prepare", "max-degree:3", "--split", "stratified", "--epsilon", 4)
+    code, out, _ = graphveil("train", "dp-mlp", *flags, "--out", tmp_path / "run")
+    assert code == 0 and "cut to" in out and "stratified" in out
+    code, out, _ = graphveil("predict", tmp_path / "run", *flags[:4])
+    assert code == 0
+
+
 def test_equal_seeds_give_equal_runs(graphveil, graph_file):
     runs = [
         graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 4, "--seed", 3, "--json")[1] for _ in range(2)

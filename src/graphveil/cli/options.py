@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 
 MethodName = Annotated[str, typer.Argument(metavar="METHOD", help="Name of a method; 'graphveil methods' lists them.")]
 DataName = Annotated[str, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")]
+Prepare = Annotated[
+    str | None,
+    typer.Option(
+        "--prepare", metavar="PAPER|STEPS", help="A paper's preparation (dpdgc), or steps such as max-degree:100."
+    ),
+]
+Split = Annotated[
+    str, typer.Option("--split", help="random (75/10/15), stratified, per-class, official, inductive or paper.")
+]
 LevelName = Annotated[str, typer.Option("--level", help="edge, k-neighbor, node, or none.")]
 EpsilonValue = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The privacy budget.")]
 DeltaValue = Annotated[
@@ -126,11 +135,11 @@ def build_promise(
     return NodeLevel(epsilon, delta, adjacency, max_degree, relation)
 
 
-def load_data(name: str, seed: int | None) -> Data:
+def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data:
     """A data set or a file, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
 
-    return load_dataset(name, seed=0 if seed is None else seed)
+    return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
 
 
 def print_json(body: Any) -> None:
@@ -145,7 +154,8 @@ def progress_bar() -> Iterator[Progress]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     stages: dict[str, Any] = {}
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in stages:

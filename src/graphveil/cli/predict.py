@@ -16,6 +16,7 @@ from graphveil.errors import InputError
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")],
     data: opt.DataName,
+    prepare: opt.Prepare = None,
     access: Annotated[str, typer.Option("--access", help="own-row, public-graph or charge.")] = "own-row",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write CSV there instead of printing.")
@@ -26,7 +27,7 @@ def predict(
     from graphveil.methods.model import load_model
 
     model = load_model(run)
-    graph = opt.load_data(data, model.certificate.seed)
+    graph = opt.load_data(data, model.certificate.seed, prepare)
     probabilities = model.predict_proba(graph, access)
     best = probabilities.max(dim=1)
     rows = [(i, int(c), round(float(p), 6)) for i, (c, p) in enumerate(zip(best.indices, best.values, strict=True))]

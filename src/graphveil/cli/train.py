@@ -19,6 +19,8 @@ NOT_COVERED = (
 def train(
     method: opt.MethodName,
     data: opt.DataName,
+    prepare: opt.Prepare = None,
+    split: opt.Split = "random",
     level: opt.LevelName = "node",
     epsilon: opt.EpsilonValue = None,
     delta: opt.DeltaValue = None,
@@ -48,7 +50,7 @@ def train(
     from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.ledger import Ledger
 
-    graph_data = opt.load_data(data, seed)
+    graph_data = opt.load_data(data, seed, prepare, split)
     graph = validate(graph_data, on_bad_rows=on_bad_rows)
     chosen.checked_plan(PublicFacts.of(graph), promise)
     ledger = None

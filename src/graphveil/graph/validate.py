@@ -202,6 +202,9 @@ def _warn_unlabelled(labels: np.ndarray, masks: dict[str, np.ndarray]) -> None:
         where = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         message = f"unlabelled nodes inside the masks ({where}): they teach nothing and are left out of every accuracy"
         warnings.warn(message, DataWarning, stacklevel=3)
+    outside = int(missing.sum()) - sum(counts.values())
+    if outside:
+        warnings.warn(f"{outside} unlabelled nodes are in no mask", DataWarning, stacklevel=3)
 
 
 def _lists(edge_index: Tensor | None, nodes: int) -> Lists:
