@@ -14,7 +14,6 @@ Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +22,13 @@ from graphveil.errors import InputError
 from graphveil.methods.aggregation import aggregate, hop_release, plain_sum
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.own_predictor import GROWTH, centred, mean_release, release_centre
+from graphveil.methods.gap_predictor import GapPredictor, Shape
+from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
 from graphveil.methods.private_training import (
     SELECTION,
     BestEpoch,
     descend_privately,
     full_batch_release,
-    parameter_count,
     poisson_release,
 )
 from graphveil.privacy import plan as planning
@@ -311,79 +310,3 @@ class Gap(PrivateMethod):
             own = "row r of every released table is shown to node r alone"
             assumptions = (promised, own, *assumptions)
         return public, assumptions
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Public sizes of the two networks."""
-
-    features: int
-    classes: int
-    width: int
-    hops: int
-    encoder_layers: int
-
-    @property
-    def encoder(self) -> tuple[int, ...]:
-        return self.features + 1, *[self.width] * self.encoder_layers, self.classes
-
-    @property
-    def encoder_size(self) -> int:
-        return parameter_count(self.encoder)
-
-    @property
-    def classifier_size(self) -> int:
-        blocks = self.hops + 1
-        return blocks * parameter_count((self.width, self.width)) + parameter_count((blocks * self.width, self.classes))
-
-
-class GapPredictor:
-    """Released numbers: centre, encoder, hop tables (one row per node) and classifier."""
-
-    def __init__(self, shape: Shape, encoder: MLP, classifier: Branches, centre: np.ndarray) -> None:
-        self.shape, self.encoder, self.classifier, self.centre = shape, encoder, classifier, centre
-        self.hops: list[np.ndarray] = []
-
-    @classmethod
-    def build(cls, shape: Shape, centre: np.ndarray) -> GapPredictor:
-        from graphveil.learn import MLP, Branches
-
-        encoder = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
-        classifier = Branches([(shape.width, shape.width)] * (shape.hops + 1), (shape.classes,))
-        return cls(shape, encoder, classifier, centre)
-
-    def own_inputs(self, graph: Graph) -> Any:
-        """What the encoder reads: everybody's own centred unit row."""
-        return centred(graph, self.centre)
-
-    def embedding(self, graph: Graph) -> np.ndarray:
-        """X_0: unit rows, a function of each node's own features."""
-        return self.encoder.embed(self.own_inputs(graph)).numpy()
-
-    def all_inputs(self, graph: Graph) -> tuple[Any, ...]:
-        """What the classifier reads: own embedding and the released rows."""
-        import torch
-
-        return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
-
-    def logits(self, graph: Graph) -> np.ndarray:
-        return self.classifier(self.all_inputs(graph)).numpy()
-
-    def config(self) -> dict[str, Any]:
-        return asdict(self.shape)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        parts = {"encoder": self.encoder.state(), "classifier": self.classifier.state()}
-        named = {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
-        tables = {f"hop{number}": table for number, table in enumerate(self.hops, start=1)}
-        return named | tables | {"centre": self.centre}
-
-    @classmethod
-    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
-        predictor = cls.build(Shape(**config), arrays["centre"])
-        for part, network in (("encoder", predictor.encoder), ("classifier", predictor.classifier)):
-            start = f"{part}."
-            network.load({name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)})
-        tables = sorted((name for name in arrays if name.startswith("hop")), key=lambda name: int(name[3:]))
-        predictor.hops = [arrays[name] for name in tables]
-        return predictor
