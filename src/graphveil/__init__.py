@@ -21,10 +21,20 @@ if TYPE_CHECKING:
     from graphveil.audit.conformance import check_private_method
     from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
     from graphveil.graph import load_dataset
+    from graphveil.local.lpgnn import Lpgnn
+    from graphveil.local.promise import Local
+    from graphveil.local.recommended import LocalRecipe
+    from graphveil.methods.ballot import Ballot
     from graphveil.methods.dp_mlp import DpMlp
+    from graphveil.methods.dp_sage import DpSage
+    from graphveil.methods.dpar import Dpar
+    from graphveil.methods.dpdgc import Dpdgc
+    from graphveil.methods.edge_rand import EdgeRand
     from graphveil.methods.gap import Gap
+    from graphveil.methods.gnn import Gcn, Sage, Sgc
     from graphveil.methods.mlp import Mlp
     from graphveil.methods.model import Model, load_model
+    from graphveil.methods.nip_gnn import NipGnn
     from graphveil.methods.registry import methods
     from graphveil.privacy.certificate import Certificate
     from graphveil.privacy.facts import PublicFacts
@@ -37,9 +47,21 @@ _HOME = {
     "InputError": "graphveil.errors",
     "PrivacyError": "graphveil.errors",
     "load_dataset": "graphveil.graph",
+    "Local": "graphveil.local.promise",
+    "LocalRecipe": "graphveil.local.recommended",
+    "Lpgnn": "graphveil.local.lpgnn",
+    "Ballot": "graphveil.methods.ballot",
     "DpMlp": "graphveil.methods.dp_mlp",
     "Gap": "graphveil.methods.gap",
     "Mlp": "graphveil.methods.mlp",
+    "Sage": "graphveil.methods.gnn",
+    "Gcn": "graphveil.methods.gnn",
+    "Sgc": "graphveil.methods.gnn",
+    "EdgeRand": "graphveil.methods.edge_rand",
+    "Dpdgc": "graphveil.methods.dpdgc",
+    "Dpar": "graphveil.methods.dpar",
+    "DpSage": "graphveil.methods.dp_sage",
+    "NipGnn": "graphveil.methods.nip_gnn",
     "Model": "graphveil.methods.model",
     "load_model": "graphveil.methods.model",
     "methods": "graphveil.methods.registry",
@@ -53,21 +75,33 @@ _HOME = {
 }
 
 __all__ = [
+    "Ballot",
     "Certificate",
     "DataWarning",
     "DpMlp",
+    "DpSage",
+    "Dpar",
+    "Dpdgc",
     "EdgeLevel",
+    "EdgeRand",
     "Gap",
+    "Gcn",
     "GraphveilError",
     "InputError",
     "KNeighborLevel",
+    "Local",
+    "LocalRecipe",
+    "Lpgnn",
     "Mlp",
     "Model",
+    "NipGnn",
     "NodeLevel",
     "NonPrivate",
     "PrivacyError",
     "Promise",
     "PublicFacts",
+    "Sage",
+    "Sgc",
     "check_private_method",
     "load_dataset",
     "load_model",

@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
 
-from graphveil.methods import aggregation, gap
+from graphveil.methods import aggregation, gap, own_predictor
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.gap import Gap
+from graphveil.methods.gap_predictor import GapPredictor
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.promise import EdgeLevel, NodeLevel, Promise
 
@@ -113,7 +115,73 @@ def mean_instead_of_sum() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_draw_for_all_numbers() -> Iterator[None]:
+    """A scalar draw broadcast over a vector: differences between coordinates carry no noise."""
+    original = Noise.gaussian
+    with patch.object(Noise, "gaussian", lambda self, sigma, shape: np.full(shape, original(self, sigma, 1))):
+        yield
+
+
+@contextmanager
+def signs_instead_of_gaussians() -> Iterator[None]:
+    """Noise of the right variance and the wrong law."""
+
+    def signs(self: Noise, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
+        return self._on_grid(np.sign(self.uniform(int(np.prod(shape))) - 0.5).reshape(shape), sigma)
+
+    with patch.object(Noise, "gaussian", signs):
+        yield
+
+
+@contextmanager
+def noise_off_the_grid() -> Iterator[None]:
+    """The value is not rounded before noise is added, so its last digits survive."""
+    with patch.object(Noise, "add", lambda self, value, noise, scale: np.asarray(value, dtype=float) + noise):
+        yield
+
+
+@contextmanager
+def batches_of_fixed_size() -> Iterator[None]:
+    """Batches drawn without replacement, accounted as Poisson."""
+
+    def coins(self: Noise, rate: float, size: int) -> np.ndarray:
+        chosen = np.zeros(size, dtype=bool)
+        chosen[np.argsort(self.uniform(size))[: round(rate * size)]] = True
+        return chosen
+
+    with patch.object(Noise, "coins", coins):
+        yield
+
+
+@contextmanager
+def nodes_in_no_mask_not_charged() -> Iterator[None]:
+    """The mean reads everybody, the plan charges only those in a mask."""
+    original = own_predictor.mean_release
+
+    def release(*arguments):  # type: ignore[no-untyped-def]
+        honest = original(*arguments)
+        return replace(honest, sensitivity={k: v for k, v in honest.sensitivity.items() if k != "other"})
+
+    with patch.object(own_predictor, "mean_release", release):
+        yield
+
+
+@contextmanager
+def prediction_reads_the_edges() -> Iterator[None]:
+    """A prediction sums over the true neighbours, without noise."""
+    original = GapPredictor.logits
+
+    def logits(self, graph):  # type: ignore[no-untyped-def]
+        own = original(self, graph)
+        return own + graph.lists.aggregate(own)
+
+    with patch.object(GapPredictor, "logits", logits):
+        yield
+
+
 SMALL_GAP = {"steps": 4, "hidden": 4, "epochs": 2}
+SAMPLED = DpMlp(network="paper", epochs=12, hidden=4, batch_size=5)
 MUTANTS: dict[str, tuple[Callable[[], object], object, list[Promise]]] = {
     "clipping skipped": (clipping_skipped, DpMlp(steps=4), [RECORD]),
     "sqrt D for D": (root_of_the_degree_taken_twice, Gap(**SMALL_GAP), [BOUNDED]),
@@ -123,4 +191,10 @@ MUTANTS: dict[str, tuple[Callable[[], object], object, list[Promise]]] = {
     "scale 0": (scale_zero, DpMlp(steps=4), [RECORD]),
     "NaN feature": (nan_feature_let_through, DpMlp(steps=4), [RECORD]),
     "mean instead of sum": (mean_instead_of_sum, DpMlp(steps=4), [RECORD]),
+    "one draw for all numbers": (one_draw_for_all_numbers, DpMlp(steps=4), [RECORD]),
+    "signs instead of Gaussians": (signs_instead_of_gaussians, DpMlp(steps=4), [RECORD]),
+    "noise off the grid": (noise_off_the_grid, DpMlp(steps=4), [RECORD]),
+    "batches of fixed size": (batches_of_fixed_size, SAMPLED, [RECORD]),
+    "nodes in no mask not charged": (nodes_in_no_mask_not_charged, DpMlp(steps=4), [RECORD]),
+    "prediction reads the edges": (prediction_reads_the_edges, Gap(**SMALL_GAP), [RECORD]),
 }

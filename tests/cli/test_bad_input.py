@@ -42,6 +42,13 @@ def test_delta_must_lie_between_zero_and_one(graphveil, graph_file, delta):
         (("dp-mlp", "--epsilon", 1, "--set", "steps=many"), "steps"),
         (("dp-mlp", "--epsilon", 1, "--set", "clip=NaN"), "clip"),
         (("dp-mlp", "--epsilon", 1, "--speed", "9"), "--speed"),
+        (("dp-mlp", "--epsilon", 1, "--set", "network=paper", "--set", "batch_size=0"), "batch_size"),
+        (("dp-mlp", "--epsilon", 1, "--set", "learning_rate=-1"), "learning_rate"),
+        (("dp-mlp", "--epsilon", 1, "--set", "steps=" + "9" * 400), "steps"),
+        (("dp-mlp", "--epsilon", "1e-15", "--delta", "1e-15"), "epsilon"),
+        (("gap", "--epsilon", 1, "--level", "edge", "--set", "dropout=2"), "dropout"),
+        (("gap", "--epsilon", 1, "--level", "edge", "--directed", "--adjacency", "edge-undirected"), "contradicts"),
+        (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor", "--k", "9" * 400), "k must"),
         (("dp-mlp",), "--epsilon"),
         (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor"), "--k"),
         (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor", "--k", "0"), "k must"),
@@ -140,8 +147,24 @@ def test_runs_that_are_not_there_or_not_whole_are_refused(graphveil, graph_file,
     broken.mkdir()
     (broken / "certificate.json").write_text("{")
     refused(graphveil("certificate", broken), "JSON")
-    (broken / "certificate.json").write_text("{}")
-    refused(graphveil("certificate", broken), "schema")
+    for text, word in (("{}", "schema"), ("[1, 2]", "schema"), ('{"schema": "graphveil/certificate/1"}', "damaged")):
+        (broken / "certificate.json").write_text(text)
+        refused(graphveil("certificate", broken), word)
+        refused(graphveil("certificate", broken, "--json"), word)
+    run = tmp_path / "run"
+    graphveil(*TRAIN, "--data", graph_file, "--epsilon", 1, "--out", run)
+    (run / "model.json").write_text("{}")
+    refused(graphveil("predict", run, "--data", graph_file), "damaged")
+    (run / "ledger.jsonl").unlink()
+    (run / "ledger.jsonl").mkdir()
+    refused(graphveil("verify", run), "ledger")
+
+
+def test_a_bad_option_is_found_before_anything_is_spent(graphveil, graph_file, tmp_path):
+    refused(
+        graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 1, "--set", "clip=0", "--out", tmp_path / "run")
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_plan_without_sizes_and_commands_without_arguments_are_refused(graphveil):

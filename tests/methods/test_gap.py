@@ -8,6 +8,7 @@ import torch
 
 import graphveil as gv
 from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.replay import Recorder, Replayer
 from graphveil.errors import InputError
 from graphveil.graph.unit import unit_array
 from graphveil.graph.validate import validate
@@ -43,6 +44,7 @@ def test_without_noise_the_hop_tables_are_the_plain_aggregates(small):
     rows = model.predictor.embedding(graph) * graph.present[:, None]
     adjacency = np.zeros((graph.nodes, graph.nodes))
     adjacency[small.edge_index[1], small.edge_index[0]] = 1.0
+    np.fill_diagonal(adjacency, 0.0)
     for table in model.predictor.hops:
         rows = unit_array(adjacency @ rows)
         assert np.allclose(table, rows, atol=1e-5)
@@ -92,6 +94,19 @@ def test_planning_a_million_nodes_needs_no_data():
     plan = gv.Gap().plan(facts, gv.NodeLevel(2.0).with_default_delta(10**6))
     assert plan.epsilon() <= 2.0 and math.isfinite(plan.epsilon())
     assert [step.name for step in plan.steps] == ["mean", "encoder", "hop 1", "hop 2", "classifier"]
+
+
+def test_an_absent_node_that_kept_its_list_sends_nothing(small):
+    """A blanked record with edges left, as under k-neighbor: its own list must not matter to the first hop."""
+    listed = small.clone()
+    listed.x[0], listed.y[0] = 0.0, -1
+    alone = listed.clone()
+    alone.edge_index = listed.edge_index[:, listed.edge_index[0] != 0]
+    recorder = Recorder()
+    gv.Gap(**SMALL).fit(listed, gv.NodeLevel(2.0), seed=0, tape=recorder)
+    replayer = Replayer(recorder.events, 0)
+    gv.Gap(**SMALL).fit(alone, gv.NodeLevel(2.0), seed=0, tape=replayer)
+    assert {m.distance for m in replayer.measured if m.release.name == "hop 1"} == {0.0}
 
 
 def test_another_graph_is_refused_at_prediction(small):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 
 import pytest
 import torch
@@ -9,7 +10,8 @@ import torch
 import graphveil as gv
 from graphveil.audit.neighbours import worst_case_graph
 from graphveil.errors import InputError, PrivacyError
-from graphveil.methods.registry import METHODS, describe, method_class, verify_run
+from graphveil.methods.model import write_json
+from graphveil.methods.registry import METHODS, describe, file_digests, method_class, verify_run
 
 RUNS = {
     "dp-mlp": (gv.DpMlp(steps=3), gv.NodeLevel(2.0)),
@@ -56,12 +58,8 @@ def test_a_saved_run_verifies_without_data(run):
 
 def test_a_folder_holds_no_pickles_and_is_not_overwritten(run):
     model, folder = run
-    assert {path.name for path in folder.iterdir()} == {
-        "certificate.json",
-        "ledger.jsonl",
-        "model.json",
-        "model.safetensors",
-    }
+    names = {"certificate.json", "ledger.jsonl", "manifest.json", "model.json", "model.safetensors"}
+    assert {path.name for path in folder.iterdir()} == names
     with pytest.raises(InputError, match="already holds a run"):
         model.save(folder)
 
@@ -90,20 +88,29 @@ def edited(body, path):
 def test_any_edited_number_is_noticed(name, small, tmp_path):
     method, promise = RUNS[name]
     method.fit(small, promise, seed=1).save(tmp_path / "run")
-    certificate, ledger = tmp_path / "run" / "certificate.json", tmp_path / "run" / "ledger.jsonl"
-    body, lines = json.loads(certificate.read_text()), ledger.read_text().splitlines()
-    for path in numbers(body):
-        certificate.write_text(json.dumps(edited(body, path)))
-        assert verify_run(tmp_path / "run")[0], path
-    certificate.write_text(json.dumps(body))
+    run = tmp_path / "run"
+    certificate, ledger = run / "certificate.json", run / "ledger.jsonl"
+    text, lines = certificate.read_text(), ledger.read_text().splitlines()
+
+    def noticed(path, content):
+        before = path.read_text()
+        path.write_text(content)
+        write_json(
+            run / "manifest.json", file_digests(run)
+        )  # the accounting must notice, not only the checksum of the file
+        found = verify_run(run)[0]
+        path.write_text(before)
+        return found
+
+    for path in numbers(json.loads(text)):
+        assert noticed(certificate, json.dumps(edited(json.loads(text), path))), path
     for number, line in enumerate(lines):
         for path in numbers(json.loads(line)):
             changed = [*lines]
             changed[number] = json.dumps(edited(json.loads(line), path))
-            ledger.write_text("\n".join(changed) + "\n")
-            assert verify_run(tmp_path / "run")[0], path
-    ledger.write_text("\n".join(lines) + "\n")
-    assert verify_run(tmp_path / "run")[0] == []
+            assert noticed(ledger, "\n".join(changed) + "\n"), path
+    write_json(run / "manifest.json", file_digests(run))
+    assert verify_run(run)[0] == []
 
 
 def test_an_edit_with_a_fresh_digest_is_still_noticed(small, tmp_path):
@@ -117,6 +124,33 @@ def test_an_edit_with_a_fresh_digest_is_still_noticed(small, tmp_path):
     unsigned = {key: value for key, value in body.items() if key != "digest"}
     path.write_text(json.dumps(unsigned | {"digest": digest(unsigned)}))
     assert any("the ledger gives" in line for line in verify_run(tmp_path / "run")[0])
+
+
+def test_a_model_swapped_for_another_is_noticed(small, tmp_path):
+    gv.DpMlp(steps=3).fit(small, gv.NodeLevel(2.0)).save(tmp_path / "run")
+    gv.DpMlp(steps=3).fit(small, gv.NodeLevel(math.inf, 1e-3)).save(tmp_path / "exact")
+    (tmp_path / "run" / "model.safetensors").write_bytes((tmp_path / "exact" / "model.safetensors").read_bytes())
+    assert verify_run(tmp_path / "run")[0] == ["model.safetensors is not the file that was saved"]
+
+
+@pytest.mark.parametrize("change", [{"gaps": []}, {"mode": "sound"}, {"holds": True}])
+def test_a_published_run_cannot_be_dressed_up_as_sound(small, tmp_path, change):
+    """Even with digests recomputed: gaps and mode follow from the method, not from the file."""
+    from graphveil.privacy.certificate import digest
+
+    run = tmp_path / "run"
+    RUNS["gap-published"][0].fit(small, gv.EdgeLevel(2.0)).save(run)
+    body = json.loads((run / "certificate.json").read_text()) | change
+    unsigned = {key: value for key, value in body.items() if key != "digest"}
+    write_json(run / "certificate.json", unsigned | {"digest": digest(unsigned)})
+    write_json(run / "manifest.json", file_digests(run))
+    assert verify_run(run)[0]
+
+
+def test_a_run_without_privacy_claims_nothing(small):
+    for method in (gv.Mlp(hidden=4, epochs=2), gv.DpMlp(epochs=2), gv.Gap(hidden=4, epochs=2)):
+        certificate = method.fit(small, gv.NonPrivate()).certificate
+        assert certificate.epsilon is certificate.epsilon_claimed is None and not certificate.holds
 
 
 def test_charging_for_publication_is_refused_where_it_is_not_accounted(small):

@@ -124,6 +124,13 @@ def test_adaptive_shares_may_add_up_to_the_whole_budget_and_no_further(graph):
     assert [entry.name for entry in door.ledger.entries] == ["a", "b"]  # a refusal leaves no trace
 
 
+def test_fixed_releases_beside_slots_count_against_the_same_budget(graph):
+    door = curator(graph, *slots("a"), counted(sigma=0.05))
+    door.release("a", lambda private: np.zeros(4), share=1.0)
+    with pytest.raises(PrivacyError, match="would exceed the promise"):
+        door.release("count", lambda private: [1.0])
+
+
 def test_a_kind_that_is_not_read_keeps_its_budget(graph):
     train, calibration = ({kind: 1.0} for kind in ("train", "calibration"))
     steps = (*slots("a", sensitivity=train), *slots("b", sensitivity=calibration))
@@ -152,6 +159,17 @@ def test_records_are_open_at_edge_level_without_their_lists_and_closed_elsewhere
 def test_peeking_exists_in_published_mode_only(graph):
     assert curator(graph, kind=PaperCurator).peek("look", lambda private: 7) == 7
     assert not hasattr(curator(graph), "peek")
+
+
+def test_amplification_is_not_claimed_unless_slots_were_sampled(graph):
+    plan = Plan(PROMISE, PublicFacts.of(graph), (counted(),), sampled=0.2)
+    careless = Curator(graph, plan, Noise(0), Ledger())
+    with pytest.raises(PrivacyError, match="sample_slots"):
+        careless.release("count", lambda private: [1.0])
+    door = Curator(graph, plan, Noise(0), Ledger())
+    kept = door.sample_slots()
+    door.release("count", lambda private: [float(private.present[~kept].sum())])
+    assert not door._private.present[~kept].any()
 
 
 def test_shares_must_not_exceed_the_whole():

@@ -5,21 +5,26 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from scipy.stats import kstest, laplace
 
 from graphveil.audit.neighbours import Neighbour, neighbours, worst_case_graph
 from graphveil.audit.replay import Diverged, Event, Recorder, Replayer
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.model import Model
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
-from graphveil.privacy.plan import Plan
+from graphveil.privacy.noise import grid
+from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 TOLERANCE = 1e-9
+UNIT_LAPLACE = laplace(scale=1 / math.sqrt(2)).cdf
 FALSE_ALARM = 6.0  # standard errors: a correct scale fails with probability below 1e-8 per release
 
 
@@ -49,6 +54,26 @@ class Report:
         self.failures.append(failure)
         matching = [g.code for g in plan.gaps if g.check == failure.check and failure.release.startswith(g.release)]
         self.codes.update(matching or [f"unexplained {failure.check}"])
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run leaves behind; on a neighbour, with the same releases, it must come out the same."""
+
+    arrays: dict[str, np.ndarray]
+    config: dict[str, Any]
+    certificate: dict[str, Any]
+    predictions: Any
+
+    def differences(self, model: Model, neighbour: Neighbour) -> list[str]:
+        arrays = model.predictor.arrays()
+        found = ["the model"] if any(not np.array_equal(v, arrays[k]) for k, v in self.arrays.items()) else []
+        found += ["the configuration of the model"] if model.predictor.config() != self.config else []
+        found += ["the certificate"] if model.certificate.to_json() != self.certificate else []
+        moved = (model.predict_proba(neighbour.data) != self.predictions).any(dim=1).numpy()
+        if neighbour.record is not None:
+            moved[neighbour.record] = False  # a prediction may read the node's own row
+        return found + (["somebody else's prediction"] if moved.any() else [])
 
 
 class ConformanceError(GraphveilError):
@@ -95,13 +120,12 @@ def _check_promise(
     report: Report, method: PrivateMethod, data: object, names: dict[str, int], promise: Promise, seed: int
 ) -> None:
     plan = method.checked_plan(PublicFacts.of(data), promise)
-    if plan.provable and plan.epsilon() > promise.epsilon * (1 + TOLERANCE):
-        report.add(
-            plan, Failure("promise", "", f"epsilon {plan.epsilon():.4g} is proved, {promise.epsilon:g} was promised")
-        )
+    known = plan.epsilon() if plan.provable else plan.corrected
+    if known is not None and known > promise.epsilon * (1 + TOLERANCE):
+        report.add(plan, Failure("promise", "", f"epsilon {known:.4g} is accounted, {promise.epsilon:g} was promised"))
     recorder = Recorder()
     try:
-        model = method.fit(data, promise, seed=seed, tape=recorder)
+        model = method.fit(data, promise, seed=seed, tape=recorder, on_bad_rows="zero")
     except PrivacyError as error:
         report.add(plan, Failure("refused", "", str(error)))
         return
@@ -109,13 +133,24 @@ def _check_promise(
         report.add(plan, Failure("ledger", "", "the releases that happened are not those of the plan"))
     if model.certificate.epsilon is not None and model.certificate.epsilon > plan.epsilon() * (1 + TOLERANCE):
         report.add(plan, Failure("ledger", "", "the ledger cost more than the plan"))
-    for failure in (*_noise_law(recorder.events), *_peeks(recorder.events), *_repeats(method, data, promise, recorder)):
+    for failure in (
+        *_noise_law(recorder.events),
+        *_peeks(recorder.events),
+        *_repeats(method, data, promise, recorder, seed),
+    ):
         report.add(plan, failure)
-    for failure in (*_without_noise(method, data, promise), *_bad_row(method, data, names, promise, recorder, report)):
+    for failure in (
+        *_without_noise(method, data, promise),
+        *_bad_row(method, data, names, promise, recorder, report, seed),
+    ):
         report.add(plan, failure)
-    state = model.predictor.arrays()
+    for failure in _batch_law(recorder.events, model.certificate.releases):
+        report.add(plan, failure)
+    left = Left(
+        model.predictor.arrays(), model.predictor.config(), model.certificate.to_json(), model.predict_proba(data)
+    )
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
-        for failure in _replay(method, neighbour, promise, recorder.events, state, report, seed):
+        for failure in _replay(method, neighbour, promise, recorder.events, left, report, seed):
             report.add(plan, failure)
 
 
@@ -124,7 +159,7 @@ def _replay(
     neighbour: Neighbour,
     promise: Promise,
     events: list[Event],
-    state: dict[str, np.ndarray] | None,
+    left: Left | None,
     report: Report,
     seed: int,
 ) -> Iterable[Failure]:
@@ -144,10 +179,9 @@ def _replay(
         report.largest[name] = max(report.largest.get(name, 0.0), share)
         if distance > bound * (1 + TOLERANCE) + TOLERANCE:
             yield Failure("sensitivity", name, f"moved by {distance:.4g}, declared {bound:.4g} ({neighbour.story})")
-    peeked = any(event.what == "peek" for event in events)
-    arrays = model.predictor.arrays()
-    if state is not None and not peeked and any(not np.array_equal(value, arrays[key]) for key, value in state.items()):
-        yield Failure("leak", "", f"the model depends on private data beyond the releases ({neighbour.story})")
+    if left is not None and not any(event.what == "peek" for event in events):
+        for what in left.differences(model, neighbour):
+            yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
 
 
 def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
@@ -155,8 +189,8 @@ def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
     for measured in replayer.measured:
         release = measured.release
         bound = release.bound(kind)
-        if isinstance(release.mechanism, DpGradient) and release.mechanism.replaces:
-            bound *= 2
+        if isinstance(release.mechanism, DpGradient):
+            bound *= sum(release.mechanism.rows)
         if isinstance(release.mechanism, Exact):
             continue
         if measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
@@ -164,36 +198,49 @@ def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
     return [(name, distance, bound) for name, (distance, bound) in worst.items()]
 
 
-def _residuals(events: list[Event]) -> list[tuple[str, np.ndarray]]:
+def _residuals(events: list[Event]) -> list[tuple[str, str | Callable[..., Any], np.ndarray]]:
     """What was added to each clean value, in units of the declared scale (standard deviation 1 if all is well)."""
     found = []
     for event in events:
         match event.mechanism:
             case Gaussian(sigma) | DpGradient(sigma):
-                scale = sigma
+                scale, law = sigma, "norm"
             case Laplace(scale):
-                scale = scale * math.sqrt(2)
+                scale, law = scale * math.sqrt(2), UNIT_LAPLACE
             case _:
                 continue
-        found.append((event.name, (event.released - event.clean).ravel() / scale))
+        found.append((event.name, law, (event.released - event.clean).ravel() / scale))
     return found
 
 
 def _noise_law(events: list[Event]) -> Iterable[Failure]:
     """Noise has the declared scale and is never used twice."""
     seen: dict[bytes, str] = {}
-    by_name: dict[str, list[np.ndarray]] = {}
-    for name, residual in _residuals(events):
-        by_name.setdefault(name, []).append(residual)
+    by_name: dict[tuple[str, Any], list[np.ndarray]] = {}
+    for name, law, residual in _residuals(events):
+        by_name.setdefault((name, law), []).append(residual)
         head = np.round(residual[:16], 6).tobytes()
         if head in seen:
             yield Failure("noise", name, f"the noise of {seen[head]} was used again")
         seen[head] = name
-    for name, parts in by_name.items():
+    for event in events:
+        scale = getattr(event.mechanism, "sigma", getattr(event.mechanism, "scale", None))
+        if scale is not None and isinstance(event.mechanism, (Gaussian, DpGradient, Laplace)):
+            cells = np.asarray(event.released) / grid(scale)
+            if not np.array_equal(cells, np.rint(cells)):
+                yield Failure(
+                    "noise", event.name, "released values are off the public grid: last digits may betray the input"
+                )
+                break
+    for (name, law), parts in by_name.items():
         sample = np.concatenate(parts)
         spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
         if abs(float(np.mean(sample**2)) - 1) > FALSE_ALARM * spread:
             yield Failure("noise", name, f"its variance is {np.mean(sample**2):.3g} of the declared one")
+        elif kstest(sample, law).pvalue < 1e-9:
+            yield Failure("noise", name, "it does not have the declared law")
+        if len(np.unique(np.round(np.abs(sample), 8))) < 0.99 * len(sample):
+            yield Failure("noise", name, "numbers are not drawn one by one: values repeat, perhaps with another sign")
 
 
 def _peeks(events: list[Event]) -> Iterable[Failure]:
@@ -201,10 +248,32 @@ def _peeks(events: list[Event]) -> Iterable[Failure]:
         yield Failure("unaccounted", name, "private data were read without noise and without account")
 
 
-def _repeats(method: PrivateMethod, data: object, promise: Promise, first: Recorder) -> Iterable[Failure]:
+def _batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
+    """Batches are Poisson: independent coins of the declared rate, new ones every step."""
+    rates = {r.name: r.mechanism.rate for r in releases if isinstance(r.mechanism, DpGradient)}
+    drawn: dict[str, list[np.ndarray]] = {}
+    for event in events:
+        if event.what == "coins" and event.name in rates and event.released is not None:
+            drawn.setdefault(event.name, []).append(event.released)
+    for name, coins in drawn.items():
+        table, rate = np.array(coins, dtype=float), rates[name]
+        error = math.sqrt(rate * (1 - rate) / table.size)
+        if abs(table.mean() - rate) > FALSE_ALARM * error:
+            yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
+        sizes = table.sum(axis=1)
+        least = (
+            rate * (1 - rate) * table.shape[1] * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
+        )  # variance of Poisson batches
+        if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
+            yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
+        if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
+            yield Failure("batches", name, "every step draws the same batch")
+
+
+def _repeats(method: PrivateMethod, data: object, promise: Promise, first: Recorder, seed: int) -> Iterable[Failure]:
     """A seeded run repeats exactly; unseeded runs differ."""
     again, free, other = Recorder(), Recorder(), Recorder()
-    method.fit(data, promise, seed=0, tape=again)
+    method.fit(data, promise, seed=seed, tape=again, on_bad_rows="zero")
     method.fit(data, promise, tape=free)
     method.fit(data, promise, tape=other)
     pairs = zip(first.events, again.events, strict=False)
@@ -236,6 +305,7 @@ def _bad_row(
     promise: Promise,
     recorder: Recorder,
     report: Report,
+    seed: int,
 ) -> Iterable[Failure]:
     """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""
     if promise.level is Level.EDGE:
@@ -244,7 +314,7 @@ def _bad_row(
     poisoned = data.clone()  # type: ignore[attr-defined]
     poisoned.x[hub, 0] = math.nan
     try:
-        method.fit(poisoned, promise, seed=0)
+        method.fit(poisoned, promise, seed=seed)
         yield Failure("bad row", "", "a row with NaN was accepted silently")
     except InputError:
         pass
@@ -252,4 +322,4 @@ def _bad_row(
         yield Failure("bad row", "", str(error))
     if promise.relation is Relation.ZERO_OUT:
         neighbour = Neighbour(poisoned, "a hub with a NaN feature", hub, "train")
-        yield from _replay(method, neighbour, promise, recorder.events, None, report, 0)
+        yield from _replay(method, neighbour, promise, recorder.events, None, report, seed)

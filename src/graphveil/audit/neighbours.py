@@ -42,17 +42,18 @@ def worst_case_graph(
     circle = [(start + i, start + (i + 1) % ring) for i in range(ring)] + [(start, first), (start + 3, 0), (1, 2)]
     isolated, last = start + ring, start + ring + 1
     edges = np.array([*star, *members, *circle, (last, start + 5)]).T
+    untidy = np.array([[0, 0, 1, first], [1, 1, 0, first]])  # repeated arcs and a self-loop, which must change nothing
     nodes = last + 1
     x = rng.normal(size=(nodes, features)) + 0.5
     x[start + 7] = 0.0  # a present node without features
     y = rng.integers(0, classes - 1, nodes)
     y[start + 1] = classes - 1  # the only member of the last class
-    kinds = rng.permutation(np.arange(nodes) % 4)  # half train, a quarter each of the rest
+    kinds = rng.permutation(np.arange(nodes) % 5)  # two fifths train, a fifth each calibration, query and in no mask
     kinds[[0, start + 1, first]] = 0
     kinds[[last, isolated]] = [2, 0]
     data = Data(
         x=torch.from_numpy(x),
-        edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1)),
+        edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1], untidy], axis=1)),
         y=torch.from_numpy(y),
         train_mask=torch.from_numpy((kinds == 0) | (kinds == 1)),
         val_mask=torch.from_numpy(kinds == 2),
@@ -88,6 +89,7 @@ def neighbours(
         yield from _edge_neighbours(data, names, promise.adjacency is Adjacency.EDGE_UNDIRECTED, rng)
         return
     kind_of = {kind: mask.numpy() for kind, mask in _masks(data).items()}
+    kind_of["other"] = ~np.logical_or.reduce(list(kind_of.values()))
     chosen = list(names.items())
     for kind, mask in kind_of.items():  # a random node of every kind
         if mask.any():
@@ -116,6 +118,11 @@ def _arcs(data: Data) -> np.ndarray:
     return data.edge_index.numpy()
 
 
+def _friends(data: Data, r: int) -> np.ndarray:
+    sender, receiver = _arcs(data)
+    return np.setdiff1d(receiver[sender == r], [r])
+
+
 def _with(data: Data, edges: np.ndarray, **changes: Any) -> Data:
     other = data.clone()
     other.edge_index = torch.from_numpy(np.ascontiguousarray(edges))
@@ -139,8 +146,7 @@ def _blank(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Da
         case Adjacency.NODE | Adjacency.BOUNDED_DEGREE:
             keep = (sender != r) & (receiver != r)
         case Adjacency.K_NEIGHBOR:
-            friends = receiver[sender == r]
-            lost = rng.permutation(friends)[: promise.k]
+            lost = rng.permutation(_friends(data, r))[: promise.k]
             keep = ~(((sender == r) & np.isin(receiver, lost)) | ((receiver == r) & np.isin(sender, lost)))
         case _:
             raise InputError(f"no zero-out neighbours are known for {promise.adjacency}")
@@ -171,7 +177,7 @@ def _replace(data: Data, r: int, promise: Promise, rng: np.random.Generator, opp
             new = np.stack([np.full(len(contacts), r), contacts])
             new = np.concatenate([new, new[::-1]], axis=1)
         case Adjacency.K_NEIGHBOR:
-            friends = receiver[sender == r]
+            friends = _friends(data, r)
             strangers = np.setdiff1d(others, friends)
             lost = rng.permutation(friends)[: promise.k]
             keep = ~(((sender == r) & np.isin(receiver, lost)) | ((receiver == r) & np.isin(sender, lost)))
@@ -189,7 +195,7 @@ def _edge_neighbours(
     arcs = _arcs(data)
     sender, receiver = arcs
     for story, r in names.items():
-        friends = receiver[sender == r]
+        friends = _friends(data, r)
         strangers = np.setdiff1d(np.arange(data.num_nodes), [*friends, r])
         if len(friends):
             s = int(rng.choice(friends))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.privacy.curator import Tape
-from graphveil.privacy.mechanisms import Laplace, Mechanism, RandomizedResponse
+from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, Laplace, Mechanism, RandomizedResponse
 from graphveil.privacy.plan import Release
 
 
@@ -81,7 +81,7 @@ class Replayer(Tape):
         assert event.clean is not None and event.released is not None
         if event.mechanism != release.mechanism:
             raise Diverged(f"{release.name}: noise {release.mechanism} on the neighbour, {event.mechanism} before")
-        if event.clean.shape != clean.shape:
+        if event.clean.shape != clean.shape and not isinstance(release.mechanism, EdgeFlips):  # a set, not a table
             raise Diverged(f"{release.name}: shape {clean.shape} on the neighbour, {event.clean.shape} before")
         self.measured.append(Measured(release, self._distance(release, event.clean, clean)))
         return event.released.copy()
@@ -102,6 +102,8 @@ class Replayer(Tape):
         return event
 
     def _distance(self, release: Release, before: np.ndarray, after: np.ndarray) -> float:
+        if isinstance(release.mechanism, EdgeFlips):
+            return float(np.setxor1d(before, after).size)
         change = after.astype(np.float64) - before
         if release.own_row_excluded and self._record is not None:
             change = np.delete(change, self._record, axis=0)
@@ -109,4 +111,6 @@ class Replayer(Tape):
             return float(np.abs(change).sum())
         if isinstance(release.mechanism, RandomizedResponse):
             return float(np.count_nonzero(change))
+        if isinstance(release.mechanism, GumbelTop):
+            return float(np.abs(change).max())
         return float(np.linalg.norm(change))

@@ -15,7 +15,19 @@ from graphveil.errors import DataWarning, GraphveilError
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not burn the core that works; read by torch
 
-COMMANDS = ("datasets", "import_graph", "methods", "train", "plan", "predict", "certificate", "verify", "bench")
+COMMANDS = (
+    "datasets",
+    "import_graph",
+    "methods",
+    "train",
+    "plan",
+    "predict",
+    "certificate",
+    "verify",
+    "privatize",
+    "collect",
+    "bench",
+)
 UsageError: Any = typer.BadParameter.__mro__[2]  # the base of all usage errors, wherever typer keeps its parser
 
 app = typer.Typer(
@@ -66,14 +78,16 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(_fail(str(error)))
     except UsageError as error:
         sys.exit(_fail(error.format_message()))
+    except (OSError, OverflowError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError):
+            sys.stderr.close()
+            sys.exit(141)
+        sys.exit(_fail(f"{type(error).__name__}: {error}"))
     except typer.Exit as stop:
         code = stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
         print("graphveil: stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.privacy.certificate import Certificate
+from graphveil.local.verify import read_certificate
 from graphveil.privacy.verify import read_json
 
 
@@ -17,11 +17,11 @@ def certificate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Print the certificate of a saved run."""
-    body = read_json(run / "certificate.json")
+    found = read_certificate(read_json(run / "certificate.json"))
     if as_json:
-        opt.print_json(body)
+        opt.print_json(found.to_json())
     else:
-        typer.echo(str(Certificate.from_json(body)))
+        typer.echo(str(found))
 
 
 def register(app: typer.Typer) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.errors import InputError
+from graphveil.local.promise import Local
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.registry import method_class
 from graphveil.privacy.promise import (
@@ -40,7 +41,16 @@ Prepare = Annotated[
 Split = Annotated[
     str, typer.Option("--split", help="random (75/10/15), stratified, per-class, official, inductive or paper.")
 ]
-LevelName = Annotated[str, typer.Option("--level", help="edge, k-neighbor, node, or none.")]
+LevelName = Annotated[str, typer.Option("--level", help="edge, k-neighbor, node, local, or none.")]
+FeaturesEpsilon = Annotated[
+    str | None, typer.Option("--features-epsilon", metavar="E|raw|withheld", help="Level local: of all features.")
+]
+LabelsEpsilon = Annotated[
+    str | None, typer.Option("--labels-epsilon", metavar="E|raw|withheld", help="Level local: of the label.")
+]
+EdgesEpsilon = Annotated[
+    str | None, typer.Option("--edges-epsilon", metavar="E|raw|withheld", help="Level local: of one contact.")
+]
 EpsilonValue = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The privacy budget.")]
 DeltaValue = Annotated[
     float | None, typer.Option("--delta", metavar="D", help="Default: 10^-ceil(log10 n), a tenth at edge level.")
@@ -121,6 +131,8 @@ def build_promise(
             raise InputError(f"level edge has no adjacency {adjacency}; it has: {', '.join(ADJACENCIES[wanted])}")
         if relation != Relation.ZERO_OUT:
             raise InputError("level edge adds or removes one edge; it takes no --relation")
+        if directed and adjacency == Adjacency.EDGE_UNDIRECTED:
+            raise InputError("--directed contradicts --adjacency edge-undirected")
         return EdgeLevel(epsilon, delta, directed or adjacency == Adjacency.EDGE_DIRECTED)
     if wanted is Level.K_NEIGHBOR:
         if adjacency not in (None, Adjacency.K_NEIGHBOR):
@@ -135,6 +147,18 @@ def build_promise(
     return NodeLevel(epsilon, delta, adjacency, max_degree, relation)
 
 
+def build_local(features: str | None, labels: str | None, edges: str | None, **central: object) -> Local | None:
+    """The local promise the flags describe, if ``--level local``; else None, and no local flag may be given."""
+    given = [name for name, value in central.items() if value is not None and name != "level"]
+    if central["level"] != "local":
+        if any(value is not None for value in (features, labels, edges)):
+            raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
+        return None
+    if given:
+        raise InputError(f"--level local takes no --{given[0].replace('_', '-')}: give each part its own epsilon")
+    return Local(features or "withheld", labels or "withheld", edges or "withheld")
+
+
 def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data:
     """A data set or a file, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
@@ -142,8 +166,16 @@ def load_data(name: str, seed: int | None, prepare: str | None = None, split: st
     return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
 
 
+def as_json(body: Any) -> str:
+    """Strict JSON: a value that is not finite is a mistake, not a number."""
+    try:
+        return json.dumps(body, indent=2, allow_nan=False, default=str)
+    except ValueError as error:
+        raise InputError(f"this cannot be written as JSON: {error}") from None
+
+
 def print_json(body: Any) -> None:
-    typer.echo(json.dumps(body, indent=2, allow_nan=False, default=str))
+    typer.echo(as_json(body))
 
 
 @contextmanager

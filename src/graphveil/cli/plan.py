@@ -50,13 +50,16 @@ def plan(
     for column in ("release", "mechanism", "noise", "numbers", "steps", "sensitivity"):
         table.add_column(column)
     for release in body["releases"]:
-        mechanism = release["mechanism"]
+        mechanism = release.get("mechanism") or {
+            **release,
+            "kind": "adaptive Gaussian",
+        }  # a slot: its share comes later
         bounds = ", ".join(f"{kind} {value:.4g}" for kind, value in release["sensitivity"].items())
         noise = mechanism.get("sigma") or mechanism.get("scale")
         table.add_row(
-            release["name"],
+            release.get("name") or release["slot"],
             mechanism["kind"],
-            "none" if noise is None else f"{noise:.5g}",
+            "-" if noise is None else f"{noise:.5g}",
             str(mechanism.get("dimension", "-")),
             str(mechanism.get("steps", 1)),
             bounds,

@@ -12,15 +12,15 @@ import typer
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
 
+OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
+
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")],
     data: opt.DataName,
     prepare: opt.Prepare = None,
     access: Annotated[str, typer.Option("--access", help="own-row, public-graph or charge.")] = "own-row",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write CSV there instead of printing.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of printing.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
@@ -32,19 +32,20 @@ def predict(
     best = probabilities.max(dim=1)
     rows = [(i, int(c), round(float(p), 6)) for i, (c, p) in enumerate(zip(best.indices, best.values, strict=True))]
     if as_json:
-        note = "each prediction is computed from that node's own features: show it to that node, or declare features public"
         found = [{"node": node, "prediction": label, "probability": p} for node, label, p in rows]
-        opt.print_json({"run": str(run), "access": access, "note": note, "predictions": found})
-        return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("node", "prediction", "probability"))
-    writer.writerows(rows)
+        text = opt.as_json({"run": str(run), "access": access, "note": OWN_ROW, "predictions": found}) + "\n"
+    else:
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(("node", "prediction", "probability"))
+        writer.writerows(rows)
+        text = table.getvalue()
+        typer.echo(f"note: {OWN_ROW}", err=True)
     if out is None:
-        typer.echo(text.getvalue(), nl=False)
+        typer.echo(text, nl=False)
         return
     try:
-        out.write_text(text.getvalue(), encoding="utf-8")
+        out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error.strerror}") from None
 

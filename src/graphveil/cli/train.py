@@ -30,6 +30,9 @@ def train(
     mode: opt.ModeName = None,
     max_degree: opt.DegreeValue = None,
     directed: opt.Directed = False,
+    features_epsilon: opt.FeaturesEpsilon = None,
+    labels_epsilon: opt.LabelsEpsilon = None,
+    edges_epsilon: opt.EdgesEpsilon = None,
     seed: opt.Seed = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for model, ledger and certificate.")
@@ -37,13 +40,25 @@ def train(
     no_evaluate: Annotated[
         bool, typer.Option("--no-evaluate", help="Do not compute accuracies on private labels.")
     ] = False,
+    release_accuracy: Annotated[
+        bool,
+        typer.Option("--release-accuracy", help="Release a noisy test accuracy, paid by the query nodes (ballot)."),
+    ] = False,
     on_bad_rows: opt.BadRows = "raise",
     settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train METHOD on a graph under a privacy promise."""
     chosen = opt.build_method(method, mode, settings)
-    promise = opt.build_promise(chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed)
+    if release_accuracy:
+        chosen.set_params(release_accuracy=True)
+    local = opt.build_local(
+        features_epsilon, labels_epsilon, edges_epsilon,
+        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
+    )  # fmt: skip
+    promise = local or opt.build_promise(
+        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
+    )  # fmt: skip
 
     from graphveil.graph.validate import validate
     from graphveil.methods.model import open_run_folder
@@ -100,7 +115,9 @@ def describe(
         "holds": certificate.holds,
         "gaps": [gap.code for gap in certificate.gaps],
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
+        "assumptions": list(certificate.assumptions),
         **scores,
+        "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
         "seconds": round(seconds, 4),
         "seed": seed,
@@ -126,6 +143,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
             f"(macro F1 {percent(result['test_f1'])}), {result['seconds']:.1f} s"
         )
         typer.echo(f"note: {NOT_COVERED}")
+    if result["released_accuracy"] is not None:
+        typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
     if result["out"] is None:
         typer.echo("note: nothing was saved; give --out DIR to keep model, ledger and certificate", err=True)
     else:

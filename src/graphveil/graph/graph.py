@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from graphveil.errors import InputError
 from graphveil.graph.lists import Lists
 from graphveil.graph.rows import Rows
 
@@ -37,6 +38,13 @@ class Graph:
     classes: int
     directed: bool = False
     notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        masks = [np.asarray(self.masks[kind]) for kind in KINDS]
+        if any(mask.dtype != bool or mask.shape != (self.nodes,) for mask in masks):
+            raise InputError(f"every mask must be a boolean array of length {self.nodes}")
+        if np.sum(masks, axis=0).max(initial=0) > 1:
+            raise InputError("a node is in two masks: train, calibration and query nodes must be disjoint")
 
     @property
     def nodes(self) -> int:

@@ -55,7 +55,8 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
         labels = np.where(bad, UNLABELLED, labels)
         notes = (*notes, ZEROED_ROWS)
     _warn_unlabelled(labels, masks)
-    declared = tuple(data.notes) if "notes" in data else ()
+    declared = data.notes if "notes" in data else ()
+    declared = (declared,) if isinstance(declared, str) else tuple(declared)
     return Graph(
         rows=rows,
         labels=labels,

@@ -18,7 +18,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
-from graphveil.privacy.promise import Guarantee, Level, Promise
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -32,6 +32,7 @@ OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
     "giving it to others is covered for everybody but that node"
 )
+TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
 
 
@@ -74,6 +75,10 @@ class PrivateMethod:
         """The predictor saved as ``config`` and ``arrays``."""
         raise NotImplementedError
 
+    def arrange(self, graph: Graph) -> Graph:
+        """The graph with the public masks this method needs; may read nothing but masks, and notes what it changed."""
+        return graph
+
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What else is public, and what is assumed, in sentences for the certificate."""
         public = (FEATURES_PUBLIC,) if plan.promise.level is Level.EDGE else ()
@@ -96,7 +101,7 @@ class PrivateMethod:
         from graphveil.graph.validate import validate
         from graphveil.methods.model import Model
 
-        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)
+        graph = self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
         plan = self.checked_plan(PublicFacts.of(graph), promise)
         ledger = ledger or Ledger()
         kind = PaperCurator if self.mode == "published" else Curator
@@ -111,7 +116,7 @@ class PrivateMethod:
             mode=self.mode,
             parameters=self.get_params(),
             public=public,
-            assumptions=(*graph.notes, *assumptions),
+            assumptions=(*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions),
             seed=seed,
         )
         return Model(self, predictor, certificate)
@@ -129,6 +134,9 @@ class PrivateMethod:
                 f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
             )
             warnings.warn(message, DataWarning, stacklevel=3)
+        if promise.adjacency is Adjacency.EDGE_DIRECTED and not facts.directed:
+            message = "these data are undirected: edge-directed protects one stored direction, not the friendship"
+            warnings.warn(message, DataWarning, stacklevel=3)
         return self.plan(facts, promise)
 
     def check_parameters(self) -> None:
@@ -139,6 +147,19 @@ class PrivateMethod:
         for name, value in self.get_params().items():
             if not _fits(value, hints[name]):
                 raise InputError(f"{self.name}: option {name} takes {_spoken(hints[name])}, got {value!r}")
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                self._check_range(name, value)
+
+    def _check_range(self, name: str, value: float) -> None:
+        """Counts start at 1, rates are positive, dropout is a probability, nothing is negative; all before any spending."""
+        default = self.parameter_defaults()[name]
+        least = 0 if isinstance(default, float) or isinstance(value, float) else 1
+        if name == "dropout" and value >= 1:
+            raise InputError(f"{self.name}: dropout must be below 1, got {value}")
+        if name.endswith("rate") and value <= 0:
+            raise InputError(f"{self.name}: {name} must be positive, got {value}")
+        if not least <= value <= 1e9:
+            raise InputError(f"{self.name}: {name} must lie between {least} and 1e9, got {value}")
 
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:

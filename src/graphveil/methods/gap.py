@@ -307,6 +307,9 @@ class Gap(PrivateMethod):
         if plan.promise.adjacency is Adjacency.BOUNDED_DEGREE:
             bound = plan.promise.max_degree
             promised = f"nobody has more than {bound} contacts in either direction (promised by the user, not checked)"
-            own = "row r of every released table is shown to node r alone"
+            own = (
+                "row r of every released table is for node r alone: the saved model holds all rows and must stay with the "
+                "curator; what is published may be the networks and each node's own row"
+            )
             assumptions = (promised, own, *assumptions)
         return public, assumptions

@@ -14,8 +14,9 @@ import torch
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Graph
 from graphveil.graph.validate import validate
+from graphveil.local.verify import read_certificate
 from graphveil.methods.base import Predictor, PrivateMethod
-from graphveil.methods.registry import method_class
+from graphveil.methods.registry import file_digests, method_class
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
@@ -23,8 +24,6 @@ from graphveil.privacy.verify import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-FILES = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
 
 
 class Access(StrEnum):
@@ -45,25 +44,30 @@ class Model:
 
     def predict_proba(self, data: Any, access: str = "own-row") -> Tensor:
         """Class probabilities of every node of ``data``, one row each."""
-        self._check(access)
-        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")
+        wanted = self._check(access)
+        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero", need_training=False)
         facts = self.certificate.facts
-        if (graph.nodes, graph.features) != (facts.nodes, facts.features):
+        transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
+        if graph.features != facts.features or (graph.nodes != facts.nodes and not transfers):
             raise InputError(
                 f"the model was trained on {facts.nodes} nodes with {facts.features} features, these data have "
                 f"{graph.nodes} with {graph.features}; releases of one graph say nothing about another"
             )
-        return torch.softmax(torch.from_numpy(self.predictor.logits(graph)), dim=1)
+        paid = self._paid_logits() if wanted is Access.CHARGE else None
+        logits = self.predictor.logits
+        if wanted is Access.PUBLIC_GRAPH:
+            logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
+        return torch.softmax(torch.from_numpy(logits(graph) if paid is None else paid), dim=1)
 
     def predict(self, data: Any, access: str = "own-row") -> Tensor:
         """The most probable class of every node of ``data``."""
         return self.predict_proba(data, access).argmax(dim=1)
 
-    def score(self, data: Any, kind: str = "query") -> float:
+    def score(self, data: Any, kind: str = "query", access: str = "own-row") -> float:
         """Exact accuracy on labelled nodes of one kind; a figure on private labels that no promise covers."""
-        return self.scores(data, kind)["accuracy"]
+        return self.scores(data, kind, access)["accuracy"]
 
-    def scores(self, data: Any, kind: str = "query") -> dict[str, float]:
+    def scores(self, data: Any, kind: str = "query", access: str = "own-row") -> dict[str, float]:
         """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
         from sklearn.metrics import f1_score
 
@@ -71,7 +75,7 @@ class Model:
         chosen = graph.masks[kind] & (graph.labels >= 0)
         if not chosen.any():
             raise InputError(f"there is no labelled {kind} node to score on")
-        guess, truth = self.predict(graph).numpy()[chosen], graph.labels[chosen]
+        guess, truth = self.predict(graph, access).numpy()[chosen], graph.labels[chosen]
         return {
             "accuracy": float(np.mean(guess == truth)),
             "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
@@ -97,17 +101,34 @@ class Model:
         }
         write_json(folder / "model.json", config)
         write_json(folder / "certificate.json", self.certificate.to_json())
+        write_json(folder / "manifest.json", file_digests(folder))
 
-    def _check(self, access: str) -> None:
+    def _check(self, access: str) -> Access:
+        """The access by name, refused where no promise covers it."""
         try:
             wanted = Access(access)
         except ValueError:
             raise InputError(f"unknown access {access!r}; known are: {', '.join(Access)}") from None
-        if wanted is Access.CHARGE and self.certificate.promise.level is not Level.EDGE:
+        if self.certificate.promise.level is Level.EDGE:
+            return wanted
+        parameters = self.certificate.parameters
+        if wanted is Access.CHARGE and self._paid_logits() is None:
+            offer = ", or train with publish='noisy'" if "publish" in parameters else ""
             raise PrivacyError(
                 f"{self.method.name} cannot charge for publishing predictions computed from private features; "
-                "give each node its own prediction (own-row) or declare the features public (public-graph)"
+                f"give each node its own prediction (own-row), declare the features public (public-graph){offer}"
             )
+        if wanted is Access.PUBLIC_GRAPH and parameters.get("query_features", "public") != "public":
+            raise PrivacyError(
+                f"this {self.method.name} run was made for private query features; train with query_features='public' "
+                "if they are public, or give each node its own prediction (own-row)"
+            )
+        return wanted
+
+    def _paid_logits(self) -> np.ndarray | None:
+        """Scores that may be given to anybody because the run has paid for them, if there are any."""
+        published = getattr(self.predictor, "public_logits", None)
+        return None if published is None else published(self.certificate.facts.nodes)
 
     def __repr__(self) -> str:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
@@ -119,14 +140,16 @@ def load_model(path: str | Path) -> Model:
 
     folder = Path(path)
     config = read_json(folder / "model.json")
-    certificate = Certificate.from_json(read_json(folder / "certificate.json"))
-    cls = method_class(config["method"])
+    certificate = read_certificate(read_json(folder / "certificate.json"))
     try:
         arrays = load_file(folder / "model.safetensors")
     except Exception as error:  # safetensors raises its own, undocumented types
         raise InputError(f"{folder / 'model.safetensors'} cannot be read: {error}") from None
-    method = cls().set_params(**config["parameters"])
-    return Model(method, method.restore(config["predictor"], arrays), certificate)
+    try:
+        method = method_class(config["method"])().set_params(**config["parameters"])
+        return Model(method, method.restore(config["predictor"], arrays), certificate)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None
 
 
 def open_run_folder(folder: Path) -> None:

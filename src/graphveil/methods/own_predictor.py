@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FLOOR = 0.01  # least distance to the centre a row is divided by
 BIAS = 0.1
+WIDE = 5000  # feature columns above which every coordinate has its own second moment (measured: docs/results/ballot.md)
 GROWTH = 2 / (FLOOR * BIAS)  # intermediate terms of centred rows are at most this much longer than final ones
 MEAN_LEMMA = "a record adds one row of norm at most 1 to the sum"
 
@@ -66,9 +67,10 @@ def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) 
 
 
 def release_centre(curator: Curator, share: float | None = None) -> np.ndarray:
-    """The noisy mean if the plan has one, else the origin."""
+    """The noisy mean if the plan has one, else the origin; brought back into the unit ball, where every true mean lies."""
     if any(step.name == "mean" for step in curator.plan.steps):
-        return curator.release("mean", _sum_of_unit_rows, share) / curator.facts.nodes
+        centre = curator.release("mean", _sum_of_unit_rows, share) / curator.facts.nodes
+        return centre / max(1.0, float(np.linalg.norm(centre)))
     return np.zeros(curator.facts.features)
 
 
@@ -76,14 +78,15 @@ def learn_own(
     curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
-    from graphveil.learn import MLP, GlobalMoment
+    from graphveil.learn import MLP, Adam, GlobalMoment
 
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
     centre = release_centre(curator, mean_share)
     network = MLP((facts.features + 1, facts.classes), bias=False)
     inputs = lambda private: centred(private, centre)
-    descend_privately(curator, "own", network, inputs, GlobalMoment(learning_rate), progress, share=own_share)
+    optimizer = Adam(learning_rate) if facts.features > WIDE else GlobalMoment(learning_rate)
+    descend_privately(curator, "own", network, inputs, optimizer, progress, share=own_share)
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
 
 

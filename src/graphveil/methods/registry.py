@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import warnings
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import GraphveilError, InputError
+from graphveil.local.certificate import LocalCertificate
+from graphveil.local.verify import is_local, local_disagreements
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.certificate import Certificate, prove
 from graphveil.privacy.verify import disagreements, read_json, read_ledger
 
 METHODS: dict[str, tuple[str, str]] = {
+    "ballot": ("graphveil.methods.ballot", "Ballot"),
     "mlp": ("graphveil.methods.mlp", "Mlp"),
+    "local": ("graphveil.local.recommended", "LocalRecipe"),
+    "lpgnn": ("graphveil.local.lpgnn", "Lpgnn"),
     "dp-mlp": ("graphveil.methods.dp_mlp", "DpMlp"),
     "gap": ("graphveil.methods.gap", "Gap"),
+    "sage": ("graphveil.methods.gnn", "Sage"),
+    "gcn": ("graphveil.methods.gnn", "Gcn"),
+    "sgc": ("graphveil.methods.gnn", "Sgc"),
+    "edge-rand": ("graphveil.methods.edge_rand", "EdgeRand"),
+    "dpdgc": ("graphveil.methods.dpdgc", "Dpdgc"),
+    "dpar": ("graphveil.methods.dpar", "Dpar"),
+    "dp-sage": ("graphveil.methods.dp_sage", "DpSage"),
+    "nip-gnn": ("graphveil.methods.nip_gnn", "NipGnn"),
 }
 
 
@@ -58,12 +73,40 @@ def describe(name: str) -> dict[str, Any]:
 def verify_run(run: Path) -> tuple[list[str], float | None]:
     """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
     body, ledger = read_json(run / "certificate.json"), read_ledger(run / "ledger.jsonl")
+    if is_local(body):
+        return _verify_local(run, body, ledger)
     try:
         certificate = Certificate.from_json(body)
         method = method_class(certificate.method)().set_params(**certificate.parameters)
-        plan = method.plan(certificate.facts, certificate.promise)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = method.checked_plan(certificate.facts, certificate.promise)
         epsilon = prove(plan, certificate.releases)[0]
+    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return [f"the certificate cannot be interpreted: {error}"], None
+    found = disagreements(body, ledger, plan) + _edited_files(run)
+    return found, epsilon if math.isfinite(epsilon) else None
+
+
+def _verify_local(run: Path, body: dict[str, Any], ledger: list[Any]) -> tuple[list[str], float | None]:
+    try:
+        cls = method_class(body["method"])
+        gaps = cls.gaps if body["mode"] == "published" else ()
+        if body["mode"] not in cls.modes or body["mode"] != body["parameters"].get("mode", "sound"):
+            raise InputError(f"the method has no mode {body['mode']!r}, or its parameters name another one")
+        epsilon = LocalCertificate.from_json(body).epsilon
     except (GraphveilError, KeyError, TypeError, ValueError, AttributeError) as error:
         return [f"the certificate cannot be interpreted: {error}"], None
-    found = disagreements(body, ledger, plan)
-    return found, epsilon if math.isfinite(epsilon) else None
+    return local_disagreements(body, ledger, gaps) + _edited_files(run), epsilon
+
+
+def file_digests(run: Path) -> dict[str, str]:
+    """SHA-256 of the files of a run, all of which hold released values only."""
+    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
+    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names if (run / name).is_file()}
+
+
+def _edited_files(run: Path) -> list[str]:
+    recorded, found = read_json(run / "manifest.json"), file_digests(run)
+    names = sorted({*recorded, *found})
+    return [f"{name} is not the file that was saved" for name in names if recorded.get(name) != found.get(name)]

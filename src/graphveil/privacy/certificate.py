@@ -11,12 +11,21 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.loss import epsilon_of
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace, RandomizedResponse
+from graphveil.privacy.loss import amplified_epsilon
+from graphveil.privacy.mechanisms import (
+    DpGradient,
+    EdgeFlips,
+    Exact,
+    Gaussian,
+    GumbelTop,
+    Laplace,
+    RandomizedResponse,
+)
 from graphveil.privacy.plan import Gap, Plan, Release, total_mu
-from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Promise
 
 SCHEMA = "graphveil/certificate/1"
+CORRECTED = "epsilon with the paper's countable errors corrected (not a guarantee)"
 SEEDED = "seeded: not for release (anyone who knows the seed can subtract the noise)"
 
 
@@ -109,24 +118,28 @@ class Certificate:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Certificate:
-        if body.get("schema") != SCHEMA:
-            raise InputError(f"this certificate has schema {body.get('schema')!r}; this version reads {SCHEMA!r}")
-        return cls(
-            method=body["method"],
-            mode=body["mode"],
-            parameters=body["parameters"],
-            promise=Promise.from_json(body["promise"]),
-            facts=PublicFacts(**body["facts"]),
-            releases=tuple(Release.from_json(entry) for entry in body["releases"]),
-            epsilon=body["epsilon"],
-            epsilon_claimed=body["epsilon_claimed"],
-            holds=body["holds"],
-            gaps=tuple(Gap(**gap) for gap in body["gaps"]),
-            public=tuple(body["public"]),
-            assumptions=tuple(body["assumptions"]),
-            implied=body["implied"],
-            seed=body["seed"],
-        )
+        schema = body.get("schema") if isinstance(body, dict) else None
+        if schema != SCHEMA:
+            raise InputError(f"this certificate has schema {schema!r}; this version reads {SCHEMA!r}")
+        try:
+            return cls(
+                method=body["method"],
+                mode=body["mode"],
+                parameters=body["parameters"],
+                promise=Promise.from_json(body["promise"]),
+                facts=PublicFacts(**body["facts"]),
+                releases=tuple(Release.from_json(entry) for entry in body["releases"]),
+                epsilon=body["epsilon"],
+                epsilon_claimed=body["epsilon_claimed"],
+                holds=body["holds"],
+                gaps=tuple(Gap(**gap) for gap in body["gaps"]),
+                public=tuple(body["public"]),
+                assumptions=tuple(body["assumptions"]),
+                implied=body["implied"],
+                seed=body["seed"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise InputError(f"the certificate is damaged: {type(error).__name__}: {error}") from None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -137,8 +150,11 @@ def prove(plan: Plan, releases: tuple[Release, ...]) -> tuple[float, dict[str, f
 
     An adaptive plan is a filter: the promise is its epsilon, never what one history happened to spend.
     """
-    if not plan.provable:
+    if plan.promise.level is Level.NONE:
         return math.inf, {}
+    if not plan.provable:
+        corrected = {} if plan.corrected is None else {CORRECTED: _finite(plan.corrected)}
+        return math.inf, {**corrected, **plan.implied}
     delta = plan.promise.target_delta
     further: dict[str, float | None] = {}
     if plan.adaptive:
@@ -146,13 +162,13 @@ def prove(plan: Plan, releases: tuple[Release, ...]) -> tuple[float, dict[str, f
         further["epsilon at delta/100"] = _finite(plan.epsilon(delta / 100))
         return plan.epsilon(), {**further, **plan.implied}
     losses = {kind: tuple(release.loss(kind) for release in releases) for kind in plan.kinds}
-    paid = {kind: epsilon_of(loss, delta) for kind, loss in losses.items()}
+    paid = {kind: amplified_epsilon(loss, delta, plan.sampled) for kind, loss in losses.items()}
     proved = max(paid.values(), default=0.0)
     mus = [total_mu(loss) for loss in losses.values()]
     if mus and None not in mus:
         further["mu"] = max(mu for mu in mus if mu is not None)
     further["epsilon at delta/100"] = _finite(
-        max((epsilon_of(loss, delta / 100) for loss in losses.values()), default=0.0)
+        max((amplified_epsilon(loss, delta / 100, plan.sampled) for loss in losses.values()), default=0.0)
     )
     further |= {f"epsilon paid by {kind} records": _finite(value) for kind, value in paid.items()}
     return proved, {**further, **plan.implied}
@@ -214,8 +230,14 @@ def _release_line(release: Release) -> str:
         case DpGradient(sigma, clip, steps, dimension, rate):
             batch = "full batches" if rate == 1 else f"Poisson batches of rate {rate:.4g}"
             noise = f"{steps} gradient steps, clip {clip:g}, noise {sigma:.4g} on {dimension} numbers, {batch}"
+            if release.mechanism.group:
+                noise += f", groups of {release.mechanism.group} rows"
         case RandomizedResponse(epsilon, categories):
             noise = f"randomised response, epsilon {epsilon:.4g}, {categories} categories"
+        case EdgeFlips(epsilon, pairs):
+            noise = f"one coin for each of {pairs} pairs, epsilon {epsilon:.4g}"
+        case GumbelTop(scale, picks, rows, columns):
+            noise = f"{picks} picks in each of {rows} rows of {columns}, Gumbel noise {scale:.4g}"
         case Exact(steps):
             noise = f"NO NOISE ({steps} steps)"
     reads = ", ".join(f"{kind} {bound:.4g}" for kind, bound in release.sensitivity.items() if bound)

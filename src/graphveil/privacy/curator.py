@@ -54,6 +54,7 @@ class Curator:
         self.ledger = ledger
         self._noise = noise
         self._tape = tape or Tape()
+        self._sampled = False
         readable = self.masks["train"] | self.masks["calibration"]
         self._private = replace(graph, labels=np.where(readable, graph.labels, -1))
         self._with_query_labels = graph
@@ -66,19 +67,40 @@ class Curator:
         return self._emit(release, query(self._with_query_labels if scored else self._private))
 
     def gradients(
-        self, name: str, prepare: Callable[[Graph, NDArray[np.int64]], Any], share: float | None = None
+        self,
+        name: str,
+        prepare: Callable[[Graph, NDArray[np.int64]], Any],
+        share: float | None = None,
+        rows: NDArray[np.int64] | None = None,
     ) -> GradientSteps:
         """A session of noisy gradient sums; ``prepare(private, rows)`` runs once on the records that take part.
 
-        All steps are written to the ledger before the first one.
+        All steps are written to the ledger before the first one. ``rows``: the public slots that own a row of the sum, where
+        these are not simply the records that pay (with groups, a record also pays for the rows of others it touches).
         """
         release = self._admit(name, share)
-        kinds = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
-        taking_part = np.zeros(self.facts.nodes, dtype=bool)
-        for kind in kinds:
-            taking_part |= self.masks[kind]
-        rows = np.flatnonzero(taking_part)
+        if rows is None:
+            kinds = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
+            taking_part = np.zeros(self.facts.nodes, dtype=bool)
+            for kind in kinds:
+                taking_part |= self.masks[kind]
+            rows = np.flatnonzero(taking_part)
         return GradientSteps(self, release, prepare(self._private, rows), len(rows))
+
+    def sample_slots(self) -> NDArray[np.bool_]:
+        """Blank every slot that loses its coin of rate ``plan.sampled``, for the whole run; the coins must stay secret."""
+        if self.ledger.entries:
+            raise PrivacyError("slots are sampled before the first release; this run has already released something")
+        if self.plan.sampled < 1:
+            from graphveil.graph.blank import blanked
+
+            draw = lambda: self._noise.coins(self.plan.sampled, self.facts.nodes)
+            coins = self._tape.coins("slots", draw)
+            self._private = blanked(self._private, ~coins)
+            self._with_query_labels = blanked(self._with_query_labels, ~coins)
+            self._sampled = True
+            return coins
+        return np.ones(self.facts.nodes, dtype=bool)
 
     def noise_scale(self, name: str) -> float:
         """The standard deviation of the Gaussian noise on a release that has happened; 0 if it was exact. Public."""
@@ -93,17 +115,31 @@ class Curator:
 
     def _admit(self, name: str, share: float | None) -> Release:
         step = self.plan.step(name)
+        if self.plan.sampled < 1 and not self._sampled:
+            raise PrivacyError("this plan counts on sampled slots; call sample_slots() before the first release")
         if any(entry.name == name for entry in self.ledger.entries):
             raise PrivacyError(f"release {name!r} has already happened; a second one is not in the plan")
         if isinstance(step, Slot):
             step = self._fill(step, share)
         elif share is not None:
             raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
+        if self.plan.adaptive and self.plan.promise.private:
+            self._filter(step)
         self.ledger.append(step)
         return step
 
+    def _filter(self, release: Release) -> None:
+        """Refuse what would take any kind of record over mu."""
+        for kind in self.plan.kinds:
+            spent = total_mu((*self.ledger.spent(kind), release.loss(kind)))
+            if spent is None or spent > self.plan.mu:
+                raise PrivacyError(
+                    f"release {release.name!r} would exceed the promise for {kind} records; "
+                    f"mu would be {spent} of {self.plan.mu:.6g}"
+                )
+
     def _fill(self, slot: Slot, share: float | None) -> Release:
-        """The slot as a release of this share of mu^2, if every kind of record can still afford it."""
+        """The slot as a release of this share of mu^2."""
         if share is None or not 0 < share <= slot.max_share * (1 + 1e-12):
             raise PrivacyError(f"slot {slot.name!r} takes a share in (0, {slot.max_share}], got {share}")
         worst = max(slot.sensitivity.values())
@@ -115,15 +151,7 @@ class Curator:
             mechanism = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
         else:
             mechanism = Gaussian.for_mu(worst, mu, slot.dimension)
-        release = Release(slot.name, mechanism, slot.sensitivity, slot.lemma)
-        for kind in self.plan.kinds:
-            spent = total_mu((*self.ledger.spent(kind), release.loss(kind)))
-            if spent is None or spent > self.plan.mu:
-                raise PrivacyError(
-                    f"slot {slot.name!r} with share {share:g} would exceed the promise for {kind} records; "
-                    f"mu would be {spent} of {self.plan.mu:.6g}"
-                )
-        return release
+        return Release(slot.name, mechanism, slot.sensitivity, slot.lemma)
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)

@@ -60,11 +60,28 @@ class SampledGaussian:
 
 
 @dataclass(frozen=True)
+class SampledGroup:
+    """:class:`SampledGaussian` for a record that touches several rows: ``group = (a, b)`` of Lemma G (``group_loss.py``)."""
+
+    noise_multiplier: float
+    rate: float
+    steps: int
+    group: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Zcdp:
+    """rho-zero-concentrated privacy: what choices by Gumbel noise cost (bounded range; Durfee and Rogers 2019)."""
+
+    rho: float
+
+
+@dataclass(frozen=True)
 class Unbounded:
     """Something was read without noise: no finite epsilon."""
 
 
-Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | Unbounded
+Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | SampledGroup | Zcdp | Unbounded
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -95,6 +112,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose mechanism is (epsilon, delta)-DP, rounded down."""
+    if gaussian_delta(1e-12, epsilon) >= delta:
+        raise PrivacyError(f"(epsilon, delta) = ({epsilon:g}, {delta:g}) leaves no usable signal; ask for larger ones")
     high = 1.0
     while gaussian_delta(high, epsilon) < delta:
         high *= 2
@@ -106,8 +125,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """The same losses with Gaussians merged into one, pure losses added and equal sampled steps counted together."""
-    squares, pure = 0.0, 0.0
+    squares, pure, rho = 0.0, 0.0, 0.0
     steps: dict[tuple[float, float, bool], int] = {}
+    grouped: dict[tuple[float, float, tuple[int, int]], int] = {}
     rest: list[Loss] = []
     for loss in losses:
         match loss:
@@ -117,6 +137,10 @@ def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:
                 pure += epsilon
             case SampledGaussian(noise, rate, count, replace):
                 steps[noise, rate, replace] = steps.get((noise, rate, replace), 0) + count
+            case SampledGroup(noise, rate, count, group):
+                grouped[noise, rate, group] = grouped.get((noise, rate, group), 0) + count
+            case Zcdp(more):
+                rho += more
             case Unbounded():
                 return (Unbounded(),)
             case _:
@@ -124,7 +148,8 @@ def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     merged: list[Loss] = [Gdp(math.sqrt(squares))] if squares > 0 else []
     merged += [Pure(pure)] if pure > 0 else []
     merged += [SampledGaussian(noise, rate, count, swap) for (noise, rate, swap), count in sorted(steps.items())]
-    return (*merged, *rest)
+    merged += [SampledGroup(noise, rate, count, group) for (noise, rate, group), count in sorted(grouped.items())]
+    return (*merged, *rest, *([Zcdp(rho)] if rho > 0 else []))
 
 
 def epsilon_of(losses: Iterable[Loss], delta: float) -> float:
@@ -137,7 +162,35 @@ def epsilon_of(losses: Iterable[Loss], delta: float) -> float:
             return math.inf
         case (Gdp(mu),):
             return gaussian_epsilon(mu, delta)
+        case (Zcdp(rho),):
+            return concentrated_epsilon(rho, delta)
+        case (Gdp(mu), Zcdp(rho)):
+            return concentrated_epsilon(rho + mu * mu / 2, delta)
+        case (*others, Zcdp(rho)):
+            return _epsilon_by_pld(tuple(others), delta / 2) + concentrated_epsilon(rho, delta / 2)
     return _epsilon_by_pld(merged, delta)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """Epsilon of a rho-zCDP mechanism: the best of ``rho a + log((a - 1)/a) - log(a delta)/(a - 1)`` over orders a > 1.
+
+    Canonne, Kamath and Steinke 2020, proposition 12: every order gives a valid bound, so the search need not be exact.
+    """
+    near = math.sqrt(math.log(1 / delta) / rho)
+    orders = [1 + near * math.exp2(step / 64) for step in range(-192, 193)]
+    return max(0.0, min(rho * a + math.log1p(-1 / a) - math.log(a * delta) / (a - 1) for a in orders))
+
+
+def amplified_epsilon(losses: Iterable[Loss], delta: float, rate: float) -> float:
+    """Epsilon if every slot takes part in the whole run with probability ``rate`` and is blank otherwise, secretly.
+
+    With inner epsilon e at delta / rate: ``log(1 + rate (exp(e) - 1))`` (Balle, Barthe and Gaboardi 2018), attained by
+    randomised response. Never ``rate * e``, which understates it.
+    """
+    inner = epsilon_of(losses, min(delta / rate, 1 - 1e-12)) if rate < 1 else epsilon_of(losses, delta)
+    if rate == 1 or not math.isfinite(inner):
+        return inner
+    return math.log1p(rate * math.expm1(inner)) if inner < 600 else inner + math.log(rate)
 
 
 @lru_cache(maxsize=1024)
@@ -180,4 +233,8 @@ def _distribution(loss: Loss) -> Any:
                 noise, sampling_prob=rate, neighboring_relation=relation, value_discretization_interval=GRID
             )
             return step.self_compose(steps)
+        case SampledGroup(noise, rate, steps, group):
+            from graphveil.privacy.group_loss import group_distribution
+
+            return group_distribution(noise, rate, group, GRID).self_compose(steps)
     raise PrivacyError(f"no privacy loss distribution is known for {loss}")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, Unbounded
+from graphveil.privacy.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, SampledGroup, Unbounded, Zcdp
 from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid, rounding
 
 
@@ -116,6 +116,8 @@ class DpGradient:
     (replace, ``replaces=True``) per step. ``rate<1`` draws true Poisson batches: the subsampled Gaussian, with the pair of
     its relation. ``loss`` takes the norm bound of the record's own row (``clip``, or 0 if it is never read). ``slack``
     bounds how far float64 arithmetic can move two neighbouring sums apart (``noise.summation_error``).
+    ``group = (a, b)``: a record touches up to a rows of the sum on one side and b on the other (Lemma G, ``group_loss.py``);
+    default (1, 0), or (1, 1) if it replaces.
     """
 
     kind: ClassVar[str] = "dp-gradient"
@@ -126,10 +128,14 @@ class DpGradient:
     rate: float = 1.0
     replaces: bool = False
     slack: float = 0.0
+    group: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         _positive("sigma", self.sigma)
         _positive("clip", self.clip)
+        if self.group is not None:
+            object.__setattr__(self, "group", tuple(self.group))
+            _positive_count("the group of rows", max(self.group))
         if not (math.isfinite(self.slack) and self.slack >= 0):
             raise PrivacyError(f"slack must be non-negative and finite, got {self.slack}")
         _positive_count("steps", self.steps)
@@ -146,17 +152,92 @@ class DpGradient:
         step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(steps), dimension)
         return cls(step.sigma * (1 + 1e-15), clip, steps, dimension, replaces=replaces, slack=slack)
 
+    @property
+    def rows(self) -> tuple[int, int]:
+        """How many rows of a sum one record touches on either side."""
+        return self.group or ((1, 1) if self.replaces else (1, 0))
+
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Gdp(0.0)
         slack = rounding(self.sigma, self.dimension) + self.slack
         if self.rate == 1:
-            distance = sensitivity * (2 if self.replaces else 1)
+            distance = sensitivity * sum(self.rows)
             return Gdp(math.sqrt(self.steps) * (distance + slack) / self.sigma)
+        if self.group is not None:
+            return SampledGroup(self.sigma / (sensitivity + slack), self.rate, self.steps, self.group)
         return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces)
 
     def apply(self, value: Any, noise: Noise) -> Array:
         return noise.add(value, noise.gaussian(self.sigma, np.shape(value)), self.sigma)
+
+
+@dataclass(frozen=True)
+class EdgeFlips:
+    """One coin per pair of slots: the pair changes between friends and strangers with probability 1/(e^eps + 1).
+
+    Value and result are sorted pair numbers (``graph`` codes of the pairs that are joined), out of ``pairs`` possible ones.
+    Flips are drawn by their gaps, so the cost is the number of flips, never n x n. Pure eps per pair that can differ;
+    ``sensitivity`` counts those pairs. Tests: ``tests/methods/test_edge_rand.py``.
+    """
+
+    kind: ClassVar[str] = "edge-flips"
+    epsilon: float
+    pairs: int
+
+    def __post_init__(self) -> None:
+        _positive("epsilon", self.epsilon)
+        _positive_count("pairs", self.pairs)
+
+    @property
+    def flip_probability(self) -> float:
+        return 1 / (math.exp(self.epsilon) + 1) if self.epsilon < 700 else math.exp(-self.epsilon)
+
+    def loss(self, sensitivity: float) -> Loss:
+        return Pure(self.epsilon * sensitivity)
+
+    def apply(self, value: Any, noise: Noise) -> Any:
+        joined = np.asarray(value, dtype=np.int64)
+        if joined.size and (joined[0] < 0 or joined[-1] >= self.pairs or np.any(np.diff(joined) <= 0)):
+            raise PrivacyError(f"edge flips need increasing pair numbers below {self.pairs}")
+        return np.setxor1d(joined, noise.positions(self.flip_probability, self.pairs), assume_unique=True)
+
+
+@dataclass(frozen=True)
+class GumbelTop:
+    """In each of ``rows`` rows the ``picks`` columns of the largest values after Gumbel(scale) noise on every entry.
+
+    The same law as ``picks`` successive choices by the exponential mechanism. One record moves entries by at most
+    ``sensitivity``, in all rows; each choice then has range 2 sensitivity/scale and costs rho = (sensitivity/scale)^2/2
+    (Durfee and Rogers 2019; Cesar and Rogers 2021). Tests: ``tests/methods/test_dpar.py``.
+    """
+
+    kind: ClassVar[str] = "gumbel-top"
+    scale: float
+    picks: int
+    rows: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        _positive("scale", self.scale)
+        for what in ("picks", "rows", "columns"):
+            _positive_count(what, getattr(self, what))
+
+    def loss(self, sensitivity: float) -> Loss:
+        if sensitivity == 0:
+            return Gdp(0.0)
+        return Zcdp(self.rows * self.picks * (sensitivity / self.scale) ** 2 / 2)
+
+    def apply(self, value: Any, noise: Noise) -> Any:
+        scores = np.asarray(value, dtype=np.float64)
+        if scores.shape != (self.rows, self.columns):
+            raise PrivacyError(f"the scores have shape {scores.shape}, the plan says {(self.rows, self.columns)}")
+        picked = np.empty((self.rows, self.picks), dtype=np.int64)
+        for number, row in enumerate(scores):
+            noisy = row / self.scale + noise.gumbel(self.columns)
+            best = np.argpartition(-noisy, self.picks - 1)[: self.picks]
+            picked[number] = best[np.argsort(-noisy[best])]
+        return picked
 
 
 @dataclass(frozen=True)
@@ -173,9 +254,9 @@ class Exact:
         return value
 
 
-Mechanism = Gaussian | Laplace | RandomizedResponse | DpGradient | Exact
+Mechanism = Gaussian | Laplace | RandomizedResponse | DpGradient | EdgeFlips | GumbelTop | Exact
 KINDS: dict[str, type[Mechanism]] = {
-    cls.kind: cls for cls in (Gaussian, Laplace, RandomizedResponse, DpGradient, Exact)
+    cls.kind: cls for cls in (Gaussian, Laplace, RandomizedResponse, DpGradient, EdgeFlips, GumbelTop, Exact)
 }
 
 
@@ -185,4 +266,4 @@ def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
 
 def mechanism_from_json(entry: dict[str, Any]) -> Mechanism:
     cls = KINDS[entry["kind"]]
-    return cls(**{field.name: entry[field.name] for field in fields(cls)})
+    return cls(**{field.name: entry[field.name] for field in fields(cls) if field.name in entry})

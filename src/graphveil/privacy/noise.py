@@ -79,6 +79,23 @@ class Noise:
         """Uniform whole numbers 0 .. below - 1."""
         return self._generator.integers(below, size=size)
 
+    def gumbel(self, size: int) -> Array:
+        """Independent standard Gumbel numbers."""
+        return -np.log(-np.log(self._generator.random(size) + 2.0**-54))
+
+    def positions(self, rate: float, below: int) -> NDArray[np.int64]:
+        """Which of the coins 0 .. below - 1 show True if each does with probability ``rate``: drawn by their gaps."""
+        found: list[NDArray[np.int64]] = []
+        last = -1
+        while last < below:
+            expected = rate * (below - 1 - last)
+            size = min(int(expected + 6 * math.sqrt(expected)) + 16, 1 << 22)
+            gaps = np.floor(np.log1p(-self.uniform(size)) / math.log1p(-rate)) + 1.0
+            drawn = last + np.cumsum(np.minimum(gaps, float(below + 1))).astype(np.int64)
+            found.append(drawn[drawn < below])
+            last = int(drawn[-1])
+        return np.concatenate(found)
+
     def add(self, value: Any, noise: Array, scale: float) -> Array:
         """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid."""
         cell = grid(scale)

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphveil.errors import PrivacyError
 from graphveil.privacy.facts import KINDS, PublicFacts
-from graphveil.privacy.loss import Gdp, Loss, compose, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.loss import Gdp, Loss, amplified_epsilon, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
 from graphveil.privacy.promise import Adjacency, Level, Promise
 
@@ -104,7 +104,9 @@ class Plan:
     """Promise, public facts and steps. ``claim`` is a paper's own epsilon where it differs from what can be proved.
 
     ``weaker`` names kinds of records whom the promise covers under another, weaker adjacency; certificates print it.
-    ``implied`` holds further consequences of the same steps, by the sentence that names them.
+    ``implied`` holds further consequences of the same steps, by the sentence that names them. ``sampled``: each slot takes
+    part in the whole run with this probability, by the curator's secret coins (``Curator.sample_slots``). ``corrected``: where
+    no proof is left, the epsilon of the paper's own steps with those errors corrected that can be counted.
     """
 
     promise: Promise
@@ -115,6 +117,8 @@ class Plan:
     provable: bool = True
     weaker: Mapping[str, Adjacency] = field(default_factory=dict)
     implied: Mapping[str, float] = field(default_factory=dict)
+    sampled: float = 1.0
+    corrected: float | None = None
 
     @property
     def adaptive(self) -> bool:
@@ -149,7 +153,7 @@ class Plan:
         at = self.promise.target_delta if delta is None else delta
         if self.adaptive:
             return gaussian_epsilon(self.mu, at)
-        return max((epsilon_of(self.losses(kind), at) for kind in self.kinds), default=0.0)
+        return max((amplified_epsilon(self.losses(kind), at, self.sampled) for kind in self.kinds), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
         steps = [step.to_json() for step in self.steps]

@@ -92,7 +92,7 @@ class Promise:
     def __post_init__(self) -> None:
         if not (isinstance(self.epsilon, (int, float)) and self.epsilon > 0):  # NaN fails too
             raise InputError(f"epsilon must be positive, got {self.epsilon}; ordinary values are between 0.5 and 16")
-        if self.delta is not None and not 0 < self.delta < 1:
+        if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
             raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}; leave it out for the default")
         if self.adjacency not in ADJACENCIES[self.level]:
             allowed = ", ".join(ADJACENCIES[self.level])
@@ -101,13 +101,13 @@ class Promise:
             raise InputError(
                 "k-neighbor level needs k (and only it takes k): how many of a person's edges are protected"
             )
-        if self.k is not None and not (isinstance(self.k, int) and self.k >= 1):
+        if self.k is not None and not _whole(self.k):
             raise InputError(f"k must be a whole number of at least 1, got {self.k}")
         if (self.adjacency is Adjacency.BOUNDED_DEGREE) != (self.max_degree is not None):
             raise InputError(
                 "adjacency bounded-degree needs max_degree (and only it takes one): the promised largest degree"
             )
-        if self.max_degree is not None and not (isinstance(self.max_degree, int) and self.max_degree >= 1):
+        if self.max_degree is not None and not _whole(self.max_degree):
             raise InputError(f"max_degree must be a whole number of at least 1, got {self.max_degree}")
 
     @property
@@ -147,6 +147,10 @@ class Promise:
             k=fields.get("k"),
             max_degree=fields.get("max_degree"),
         )
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**12
 
 
 def parse_name(kind: type[E], value: str) -> E:

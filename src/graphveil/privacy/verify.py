@@ -7,9 +7,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from graphveil.errors import InputError
+from graphveil.errors import GraphveilError, InputError
 from graphveil.privacy.certificate import Certificate, digest, prove
-from graphveil.privacy.plan import Plan
+from graphveil.privacy.mechanisms import DpGradient, Gaussian
+from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 
 TOLERANCE = 1e-6
 SCOPE = (
@@ -30,7 +31,7 @@ def read_json(path: Path) -> Any:
 
 def read_ledger(path: Path) -> list[Any]:
     """The entries of a ledger file, one JSON object a line."""
-    if not path.exists():
+    if not path.is_file():
         raise InputError(f"{path} does not exist; without its ledger a run cannot be verified")
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -52,11 +53,16 @@ def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[s
     try:
         certificate = Certificate.from_json(body)
         proved, further = prove(plan, certificate.releases)
-    except (KeyError, TypeError, ValueError) as error:
+    except (GraphveilError, ArithmeticError) as error:
         return [*found, f"the certificate cannot be interpreted: {error}"]
+    if [gap.code for gap in certificate.gaps] != [gap.code for gap in plan.gaps]:
+        found.append("the gaps on the certificate are not those of the plan")
+    if certificate.mode != certificate.parameters.get("mode", "sound"):
+        found.append("the mode on the certificate is not the one of the method's parameters")
     planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]
     if not plan.adaptive and not _same(planned, [release.to_json() for release in certificate.releases]):
         found.append("the releases are not the ones the method plans for this promise and these public facts")
+    found += _outside_filter(plan, certificate) if plan.adaptive else []
     if not _same(certificate.epsilon, proved if math.isfinite(proved) else None):
         found.append(f"epsilon is recorded as {certificate.epsilon}, the ledger gives {proved}")
     claimed = proved if plan.claim is None else plan.claim
@@ -72,6 +78,38 @@ def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[s
     if certificate.holds != holds:
         found.append(f"'holds' is recorded as {certificate.holds}, it is {holds}")
     return found
+
+
+def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
+    """How the releases of an adaptive run leave its plan: slots that do not exist, other bounds, or more than mu^2."""
+    slots = {step.name: step for step in plan.steps}
+    releases = certificate.releases
+    if len({release.name for release in releases}) != len(releases):
+        return ["a release happened twice"]
+    for release in releases:
+        slot = slots.get(release.name)
+        if slot is None or not _same(dict(slot.sensitivity), dict(release.sensitivity)):
+            return [f"release {release.name!r} is not a slot of the plan, or has other sensitivities"]
+        if plan.promise.private and isinstance(slot, Slot) and not _fills(slot, release):
+            return [f"release {release.name!r} is not the Gaussian release of its slot"]
+    if not plan.promise.private:
+        return []
+    spent = {kind: total_mu(release.loss(kind) for release in releases) for kind in plan.kinds}
+    return [
+        f"{kind} records have spent mu {mu}, the promise allows {plan.mu}"
+        for kind, mu in spent.items()
+        if mu is None or mu > plan.mu * (1 + TOLERANCE)
+    ]
+
+
+def _fills(slot: Slot, release: Release) -> bool:
+    match release.mechanism:
+        case DpGradient(_, clip, steps, dimension, rate, replaces):
+            numbers = (steps, dimension, rate, replaces) == (slot.steps, slot.dimension, 1.0, slot.replaces)
+            return numbers and clip == max(slot.sensitivity.values())
+        case Gaussian(_, dimension):
+            return slot.steps == 0 and dimension == slot.dimension
+    return False
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -48,3 +48,43 @@ def privacy_accuracy_plot(
     axes.legend(loc="lower right", frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One data set: curves of methods, and published points (label to epsilon and accuracy)."""
+
+    title: str
+    curves: Sequence[Curve]
+    points: Mapping[str, tuple[float, float]]
+
+
+def accuracy_panels(panels: Sequence[Panel], promise: str, path: str | Path) -> None:
+    """Accuracy against epsilon, one panel per data set; bars are standard errors over seeds, crosses published figures."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = 2
+    figure = Figure(figsize=(9, 3.4 * -(-len(panels) // columns)), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(-(-len(panels) // columns), columns, squeeze=False)
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        for number, curve in enumerate(panel.curves):
+            epsilons = [epsilon for epsilon in sorted(curve.accuracies) if len(curve.accuracies[epsilon])]
+            means = [100 * np.mean(curve.accuracies[e]) for e in epsilons]
+            errors = [100 * np.std(curve.accuracies[e]) / np.sqrt(len(curve.accuracies[e])) for e in epsilons]
+            axes.errorbar(epsilons, means, errors, marker="o", markersize=4, color=f"C{number}", label=curve.label)
+        for label, (epsilon, accuracy) in panel.points.items():
+            axes.plot(epsilon, 100 * accuracy, "x", color="0.2")
+            place = {"textcoords": "offset points", "xytext": (-4, -10), "ha": "right", "fontsize": 7, "color": "0.2"}
+            axes.annotate(label.rpartition(" ")[0], (epsilon, 100 * accuracy), **place)
+        ticks = sorted({epsilon for curve in panel.curves for epsilon in curve.accuracies})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set(title=panel.title, ylabel="test accuracy, %")
+        axes.grid(alpha=0.25)
+        axes.legend(loc="upper left", frameon=False, fontsize=8)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.remove()
+    figure.supxlabel(promise, fontsize=9)
+    figure.savefig(path, dpi=130)

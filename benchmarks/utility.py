@@ -1,0 +1,290 @@
+"""Utility side by side: method x data set x level x epsilon x seeds, with the published figure, DP-MLP and the ceiling.
+
+    python benchmarks/utility.py                                     # every row of ballot_targets.csv, seeds 100-104
+    python benchmarks/utility.py --data cora --level node --seeds 100-109
+    python benchmarks/utility.py --bounded-degree                    # lists cut to 100, replace, epsilon 16
+    python benchmarks/utility.py --figure docs/results/ballot.svg    # the picture of the README, from finished cells
+
+Finished runs are kept as JSON lines in ``--out`` and never repeated. Writes ``utility.json`` and ``utility.md`` beside
+them. A row holds if the mean over seeds is at least target - max(0.7, 2 standard errors); the exit code is 1 if one
+does not. Each seed draws split and noise. Ceiling: the same method without noise. Published: the best figure printed
+for the same data set and level (``PUBLISHED``); splits, adjacency and delta differ between papers, so these are points
+of reference, not a ranking.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import graphveil as gv
+from graphveil.methods.registry import method_class
+from graphveil.privacy.promise import Promise
+
+HERE = Path(__file__).parent
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
+FIGURE_DATA = ("cora", "facebook-pages", "amazon-photo", "chameleon")
+FIGURE_METHODS = ("ballot", "dp-mlp", "gap")
+PUBLISHED = {  # data set: {epsilon: (accuracy, source)}, all at node level with the adjacency its paper names
+    "cora": {4.0: (53.2, "NIP"), 7.0: (64.9, "NIP"), 12.0: (83.5, "NIP"), 16.0: (64.3, "DPDGC")},
+    "facebook-pages": {4.0: (51.1, "NIP"), 7.0: (67.8, "NIP"), 12.0: (91.3, "NIP")},
+    "amazon-photo": {16.0: (85.6, "DPDGC")},
+    "chameleon": {16.0: (46.4, "DPDGC")},
+}
+BOUNDED = {"cora": 64.3, "amazon-photo": 85.6, "amazon-computers": 80.0, "pubmed": 85.7}  # DPDGC Table 2, epsilon 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a data set under a promise, with the figure to reach."""
+
+    dataset: str
+    level: str
+    adjacency: str
+    relation: str
+    epsilon: float
+    target: float | None = None
+    published: float | None = None
+
+    @property
+    def setting(self) -> str:
+        return f"{self.level} / {self.adjacency}" + (f" / {self.relation}" if self.relation else "")
+
+    def promise(self, epsilon: float) -> Promise:
+        if self.level == "edge":
+            return gv.EdgeLevel(epsilon)
+        if self.level == "k-neighbor":
+            return gv.KNeighborLevel(int(self.adjacency.partition(":")[2]), epsilon, relation=self.relation)
+        name, _, bound = self.adjacency.partition(":")
+        return gv.NodeLevel(epsilon, adjacency=name, max_degree=int(bound) if bound else None, relation=self.relation)
+
+    def load(self, seed: int) -> Any:
+        """The graph with its split; for bounded-degree, with lists cut so that the promise is true."""
+        bound = self.adjacency.partition(":")[2] if self.adjacency.startswith("bounded-degree") else ""
+        if not bound:
+            return gv.load_dataset(self.dataset, seed=seed)
+        return reciprocal(gv.load_dataset(self.dataset, seed=seed, max_degree=int(bound)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit: what identifies it."""
+
+    method: str
+    row: Row
+    epsilon: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.method}|{self.row.dataset}|{self.row.setting}|{self.epsilon:g}|{self.seed}"
+
+
+def reciprocal(data: Any) -> Any:
+    """Only arcs that survived the cut in both lists, so that nobody has more contacts in either direction than the bound."""
+    sender, receiver = data.edge_index.numpy()
+    forth, back = sender * data.num_nodes + receiver, receiver * data.num_nodes + sender
+    data.edge_index = data.edge_index[:, torch.from_numpy(np.isin(forth, back))]
+    return data
+
+
+def target_rows() -> list[Row]:
+    """The rows of ``ballot_targets.csv``."""
+    number = lambda text: float(text) if text else None
+    with (HERE / "ballot_targets.csv").open(encoding="utf-8") as file:
+        return [
+            Row(
+                line["dataset"],
+                line["level"],
+                line["adjacency"],
+                line["relation"],
+                float(line["epsilon"]),
+                number(line["target_accuracy"]),
+                number(line["published_best_same_setting"]),
+            )
+            for line in csv.DictReader(file)
+        ]
+
+
+def bounded_rows() -> list[Row]:
+    return [
+        Row(name, "node", "bounded-degree:100", "replace", 16.0, published, published)
+        for name, published in BOUNDED.items()
+    ]
+
+
+def runs_of(rows: Iterable[Row], method: str, seeds: list[int], ceiling_seeds: int) -> Iterator[Run]:
+    """For every row the method, DP-MLP and (for the first seeds) the ceiling."""
+    for row in rows:
+        for number, seed in enumerate(seeds):
+            yield Run(method, row, row.epsilon, seed)
+            yield Run("dp-mlp", row, row.epsilon, seed)
+            if number < ceiling_seeds:
+                yield Run(method, row, math.inf, seed)
+
+
+def figure_runs(seeds: Iterable[int]) -> Iterator[Run]:
+    for dataset in FIGURE_DATA:
+        for method in FIGURE_METHODS:
+            for epsilon in EPSILONS:
+                for seed in seeds:
+                    yield Run(method, Row(dataset, "node", "record", "zero-out", epsilon), epsilon, seed)
+
+
+class Store:
+    """Finished runs, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.found: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                self.found[entry["key"]] = entry
+
+    def add(self, entry: dict[str, Any]) -> None:
+        self.found[entry["key"]] = entry
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def accuracies(self, method: str, row: Row, epsilon: float, seeds: Iterable[int]) -> list[float]:
+        keys = (Run(method, row, epsilon, seed).key for seed in seeds)
+        return [self.found[key]["accuracy"] for key in keys if key in self.found]
+
+
+def finish(runs: list[Run], store: Store) -> None:
+    """Do what is missing, data set by data set, with a bar on stderr."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    open_runs = {run.key: run for run in runs if run.key not in store.found}
+    loaded: tuple[Any, Any] = (None, None)
+    with Progress(console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("runs", total=len(open_runs))
+        order = sorted(open_runs.values(), key=lambda run: (run.row.dataset, run.row.adjacency, run.seed))
+        for run in order:
+            bar.update(task, description=f"{run.method} {run.row.dataset} {run.row.adjacency} epsilon {run.epsilon:g}")
+            source = (run.row.dataset, run.row.adjacency.startswith("bounded"), run.seed)
+            if loaded[0] != source:
+                loaded = (source, run.row.load(run.seed))
+            store.add(measure(run, loaded[1]))
+            bar.advance(task)
+
+
+def measure(run: Run, data: Any) -> dict[str, Any]:
+    method = method_class(run.method)()
+    started = time.process_time()
+    model = method.fit(data, run.row.promise(run.epsilon), seed=run.seed)
+    seconds = time.process_time() - started
+    mode = getattr(model.predictor, "mode", None)
+    return {"key": run.key, "accuracy": 100 * model.score(data), "cpu_seconds": round(seconds, 3), "mode": mode}
+
+
+def summary(row: Row, method: str, seeds: list[int], store: Store) -> dict[str, Any]:
+    """Means, standard errors and the verdict of one row."""
+    found = store.accuracies(method, row, row.epsilon, seeds)
+    mean, error = float(np.mean(found)), standard_error(found)
+    floor = None if row.target is None else row.target - max(0.7, 2 * error)
+    average = lambda values: round(float(np.mean(values)), 2) if values else None
+    return {
+        **asdict(row),
+        "method": method,
+        "seeds": len(found),
+        "mean": round(mean, 2),
+        "standard_error": round(error, 2),
+        "floor": None if floor is None else round(floor, 2),
+        "holds": None if floor is None else mean >= floor,
+        "dp_mlp": average(store.accuracies("dp-mlp", row, row.epsilon, seeds)),
+        "ceiling": average(store.accuracies(method, row, math.inf, seeds)),
+    }
+
+
+def standard_error(values: list[float]) -> float:
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def as_markdown(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| data set | level / adjacency / relation | epsilon | mean ± s.e. | target | holds | DP-MLP | no noise | published |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    cell = lambda value: "-" if value is None else f"{value:.1f}"
+    for row in rows:
+        setting = " / ".join(filter(None, (row["level"], row["adjacency"], row["relation"])))
+        verdict = {True: "yes", False: "**no**", None: "-"}[row["holds"]]
+        lines.append(
+            f"| {row['dataset']} | {setting} | {row['epsilon']:g} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
+            f"{cell(row['target'])} | {verdict} | {cell(row['dp_mlp'])} | {cell(row['ceiling'])} | {cell(row['published'])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw(path: Path, seeds: list[int], store: Store) -> None:
+    from graphveil.report.plots import Curve, Panel, accuracy_panels
+
+    panels = []
+    for dataset in FIGURE_DATA:
+        at = lambda epsilon, name=dataset: Row(name, "node", "record", "zero-out", epsilon)
+        curves = [
+            Curve(method, {e: [a / 100 for a in store.accuracies(method, at(e), e, seeds)] for e in EPSILONS})
+            for method in FIGURE_METHODS
+        ]
+        points = {
+            f"{source} {epsilon:g}": (epsilon, value / 100) for epsilon, (value, source) in PUBLISHED[dataset].items()
+        }
+        panels.append(Panel(dataset, curves, points))
+    accuracy_panels(panels, "epsilon (adjacency record, zero-out; published points: as their papers define it)", path)
+
+
+def seed_list(text: str) -> list[int]:
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--method", default="ballot")
+    parser.add_argument("--data", action="append", help="only this data set; repeatable")
+    parser.add_argument("--level", action="append", help="only this level; repeatable")
+    parser.add_argument("--seeds", type=seed_list, default=list(range(100, 105)), help="first-last")
+    parser.add_argument("--ceiling-seeds", type=int, default=5, help="seeds for the run without noise")
+    parser.add_argument("--bounded-degree", action="store_true", help="the bounded-degree rows instead of the targets")
+    parser.add_argument("--figure", type=Path, help="draw accuracy against epsilon to this file")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of finished runs and tables")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    options.out.mkdir(parents=True, exist_ok=True)
+    store = Store(options.out / "utility.jsonl")
+    if options.figure:
+        finish(list(figure_runs(options.seeds)), store)
+        draw(options.figure, options.seeds, store)
+        return 0
+    rows = [
+        row
+        for row in (bounded_rows() if options.bounded_degree else target_rows())
+        if (not options.data or row.dataset in options.data) and (not options.level or row.level in options.level)
+    ]
+    finish(list(runs_of(rows, options.method, options.seeds, options.ceiling_seeds)), store)
+    table = [summary(row, options.method, options.seeds, store) for row in rows]
+    name = "utility-bounded" if options.bounded_degree else "utility"
+    (options.out / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    (options.out / f"{name}.md").write_text(as_markdown(table), encoding="utf-8")
+    print(as_markdown(table))
+    return 0 if all(row["holds"] is not False for row in table) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

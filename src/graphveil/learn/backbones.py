@@ -1,0 +1,89 @@
+"""Graph networks by name, two layers each, on PyG's operators: what local methods train on noisy data.
+
+==============  =======================================================================================
+``gcn``         GCNConv, Kipf and Welling 2017
+``sage``        SAGEConv (mean, root weight), Hamilton et al. 2017
+``gat``         GATConv, 4 heads then 1, Velickovic et al. 2018
+``gatv2``       GATv2Conv, 4 heads then 1, Brody et al. 2022
+``transformer`` TransformerConv, 4 heads then 1, Shi et al. 2021
+``graphconv``   GraphConv (mean), Morris et al. 2019
+``cheb``        ChebConv of order 2, Defferrard et al. 2016
+``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
+``tag``         TAGConv with 3 hops, Du et al. 2017
+==============  =======================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+
+HEADS = 4
+
+
+class TwoLayers(nn.Module):
+    """second(dropout(selu(first(dropout(x))))): logits of every node.
+
+    Args:
+        first, second: graph operators called as ``operator(x, edge_index)``; ``second=None`` leaves one layer.
+        dropout: rate on the input of each layer while training.
+    """
+
+    def __init__(self, first: nn.Module, second: nn.Module | None, dropout: float) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        drop = lambda values: nn.functional.dropout(values, self.dropout, self.training)
+        hidden: Tensor = self.first(drop(x), edge_index)
+        if self.second is None:
+            return hidden
+        logits: Tensor = self.second(drop(nn.functional.selu(hidden)), edge_index)
+        return logits
+
+
+def _plain(
+    operator: type[nn.Module], **options: object
+) -> Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]:
+    return lambda width, hidden, classes: (operator(width, hidden, **options), operator(hidden, classes, **options))
+
+
+def _attention(operator: type[nn.Module]) -> Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]:
+    def build(width: int, hidden: int, classes: int) -> tuple[nn.Module, nn.Module | None]:
+        each = max(1, hidden // HEADS)
+        return operator(width, each, heads=HEADS), operator(each * HEADS, classes, heads=1, concat=False)
+
+    return build
+
+
+def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]]:
+    from torch_geometric import nn as pyg
+
+    return {
+        "gcn": _plain(pyg.GCNConv),
+        "sage": _plain(pyg.SAGEConv),
+        "gat": _attention(pyg.GATConv),
+        "gatv2": _attention(pyg.GATv2Conv),
+        "transformer": _attention(pyg.TransformerConv),
+        "graphconv": _plain(pyg.GraphConv, aggr="mean"),
+        "cheb": _plain(pyg.ChebConv, K=2),
+        "sgc": lambda width, hidden, classes: (pyg.SGConv(width, classes, K=2), None),
+        "tag": _plain(pyg.TAGConv, K=3),
+    }
+
+
+NAMES = ("gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag")
+
+
+def build_backbone(name: str, width: int, hidden: int, classes: int, dropout: float = 0.5, seed: int = 0) -> TwoLayers:
+    """The backbone with initial weights from ``seed`` (public); the global random state is left as it was."""
+    if name not in NAMES:
+        raise InputError(f"unknown backbone {name!r}; known are: {', '.join(NAMES)}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TwoLayers(*_builders()[name](width, hidden, classes), dropout)

@@ -1,0 +1,109 @@
+"""GraphPrivatizer's neighbour replacement (paper 004), as published: its epsilon does not exist."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.local.randomizers.base import Contacts, Randomizer, Unit, check_budget
+from graphveil.privacy.noise import Array, Noise
+
+
+class Strategy(StrEnum):
+    THRESHOLD = "t"  # any neighbour of u that is similar enough
+    MOST_SIMILAR = "m"  # the most similar neighbour of u, if it is similar enough
+
+
+class Metric(StrEnum):
+    COSINE = "cosine"
+    EUCLIDEAN = "euclidean"  # 1/(1 + distance)
+
+
+@dataclass(frozen=True)
+class NeighbourReplacement(Randomizer):
+    """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
+
+    Candidates have similarity s_alpha(u, u') >= ``threshold`` in the broadcast (noisy) rows, mixed with the mean over u's own
+    contacts by ``alpha``. Published only. The paper's proof needs outputs that do not depend on the input, but they are
+    {u} and candidates(u): another contact has other outputs, so the ratio is infinite (G1); where outputs are shared, the
+    normalisers differ (G2); without a candidate u itself is sent (G3); and the list of u is read and shown through
+    people who are not its endpoints (G4). A record here is one contact u; ``lists`` are everybody's true contacts, which
+    this mechanism reads and a local mechanism could not. Tests: ``tests/local/test_replacement.py``.
+    """
+
+    unit: ClassVar[Unit] = Unit.LIST
+    budget: float
+    lists: Contacts
+    strategy: Strategy = Strategy.THRESHOLD
+    metric: Metric = Metric.COSINE
+    alpha: float = 0.0
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf
+
+    @property
+    def claim(self) -> float:
+        """What the paper says."""
+        return self.budget
+
+    def candidates(self, broadcast: Any) -> Contacts:
+        """Everybody's replacement candidates."""
+        lists, owners = self.lists, self.lists.owners
+        likeness = self._likeness(self._mixed(np.asarray(broadcast, dtype=np.float64)), owners, lists.targets)
+        good = likeness >= self.threshold
+        if self.strategy is Strategy.MOST_SIMILAR:
+            order = np.lexsort((lists.targets, -likeness, owners))
+            best = np.zeros(len(good), dtype=bool)
+            first = lists.starts[:-1][lists.degrees > 0]
+            best[order[first]] = True
+            good &= best
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners[good], minlength=len(lists)))])
+        return Contacts(starts, lists.targets[good])
+
+    def keep(self, candidates: np.ndarray | int) -> Any:
+        """Probability of the truth, given how many candidates there are."""
+        return 1 / (1 + np.asarray(candidates) * math.exp(-self.budget))
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        contacts = np.asarray(records, dtype=np.int64)
+        candidates = self.candidates(broadcast)
+        flat = contacts.ravel()
+        number = candidates.degrees[flat]
+        replaced = rng.uniform(flat.size) >= self.keep(number)
+        pick = (rng.uniform(flat.size) * number).astype(np.int64)
+        moved = np.flatnonzero(replaced & (number > 0))
+        reports = flat.copy()
+        reports[moved] = candidates.targets[candidates.starts[flat[moved]] + pick[moved]]
+        return int(reports[0]) if contacts.ndim == 0 else reports.reshape(contacts.shape)
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        candidates = self.candidates(broadcast)[int(record)]
+        kept = float(self.keep(len(candidates)))
+        mass = kept if int(report) == int(record) else 0.0
+        if int(report) in candidates:
+            mass += (1 - kept) / len(candidates)
+        return math.log(mass) if mass > 0 else -math.inf
+
+    def _mixed(self, rows: Array) -> Array:
+        """(1 - alpha) x_u + alpha mean of x over u's contacts: equation (3)."""
+        if self.alpha == 0:
+            return rows
+        lists = self.lists
+        sums = sp.csr_matrix((np.ones(lists.targets.size), lists.targets, lists.starts), (len(lists), len(rows))) @ rows
+        return (1 - self.alpha) * rows + self.alpha * sums / np.maximum(lists.degrees, 1)[:, None]
+
+    def _likeness(self, rows: Array, left: np.ndarray, right: np.ndarray) -> Array:
+        if self.metric is Metric.EUCLIDEAN:
+            return 1 / (1 + np.linalg.norm(rows[left] - rows[right], axis=1))
+        norms = np.maximum(np.linalg.norm(rows, axis=1), 1e-12)
+        return np.einsum("ij,ij->i", rows[left], rows[right]) / (norms[left] * norms[right])

@@ -1,0 +1,410 @@
+"""DPAR: decoupled training on private personalised PageRank rows (anonymous ACM submission; code by its authors).
+
+1. *Rows*: for M public sources, the PageRank vector; its top K entries are chosen privately: ``gm`` (Gaussian noise on rows of
+   l2 norm C1), ``em0`` (Gumbel noise on entries up to C2, weights 1/K) or ``em1`` (the same, and noisy weights).
+2. *Training* on softmax(Pi f(X)) with private gradients; *inference* from own features, or by power iteration on a public graph.
+
+``sound``, node level on **arbitrary** graphs: a person can move all M rows, but rows are clipped as a whole. gm: one Gaussian of
+Frobenius sensitivity sqrt(2M) C1, since non-negative rows of norm C1 are at most sqrt 2 C1 apart. em: rho = M K eps^2/2.
+``route="aggregate"``: Z = Pi X + N with columns of Pi of l2 norm at most tau, then gradients with one row per person.
+``route="gradient"``: columns in at most s rows and Lemma G with (s + 1, s). ``graph_rate`` q' < 1 blanks slots by secret coins
+and amplifies the whole run, log(1 + q'(e^eps - 1)). ``published``: ``dpar_published.py``.
+Tests: ``tests/methods/test_dpar.py``, ``tests/graph/test_pagerank.py``, ``tests/audit/test_central_conformance.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.card import Card
+from graphveil.methods.dpar_predictor import RankedPredictor, Shape, projected_rows
+from graphveil.methods.dpar_published import GAPS, published_plan
+from graphveil.methods.group_training import calibrated, group_release
+from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop
+from graphveil.privacy.noise import summation_error
+from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.methods.dpar_rows import MixedRows
+
+SELECTIONS = ("gm", "em0", "em1")
+ROUTES = ("aggregate", "gradient")
+ROWS = ("private", "identity", "random")
+PROJECTION_COINS = 0xD9A2
+
+
+class Dpar(PrivateMethod):
+    """Private PageRank rows, then private training on them.
+
+    Args:
+        select: ``gm``, ``em0`` or ``em1``.
+        rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
+        route: ``aggregate`` or ``gradient`` (published: gradient).
+        sources, picks: M and K.
+        row_clip, entry_clip: C1 and C2.
+        self_weight: weight of the source in its own row, added after the release (published: 0).
+        column_norm, column_rows: tau and s.
+        pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
+        pagerank_share, table_share: parts of the budget (published: pagerank_share of epsilon).
+        graph_rate: q', the rate at which slots take part at all.
+        projection: width of a public random projection of the features on the aggregate route; 0 for none.
+        steps, batch_size, clip, learning_rate, hidden: gradient steps T, B, C and the network (published: 200 epochs).
+        propagation: power iterations on a public graph; 0 switches test-time propagation off.
+        inductive: train on the graph among training and calibration nodes only.
+        mode: ``sound`` or ``published``.
+    """
+
+    card = Card(
+        name="dpar",
+        summary="privately chosen PageRank neighbours of a few sources, private training, free inference on a public graph",
+        paper="DPAR: Decoupled Graph Neural Networks with Node-Level Differential Privacy (paper 003)",
+        trust="one trusted curator",
+        protects="features, labels and all edges of a person, on arbitrary graphs (node level)",
+        public="number of nodes, feature width, classes, which nodes are for training, the source slots; at inference with "
+        "access='public-graph' the graph and features given",
+        formula="softmax(Pi f(X)), Pi = top-K of noisy PageRank rows; inference L <- (1-a) D^-1 A L + a L_0",
+        when="when the strongest node adjacency is needed; the private choice of neighbours is close to uniform at every usual "
+        "epsilon (rows='identity' and propagation=0 show what is left), so expect a features-only model",
+    )
+    gaps = GAPS
+
+    def __init__(
+        self,
+        select: str = "gm",
+        rows: str = "private",
+        route: str = "aggregate",
+        sources: int | None = None,
+        picks: int = 2,
+        row_clip: float = 0.01,
+        entry_clip: float = 0.001,
+        self_weight: float = 0.5,
+        column_norm: float = 1.0,
+        column_rows: int = 3,
+        pagerank: str = "ista",
+        teleport: float = 0.25,
+        rho: float = 1e-4,
+        pagerank_share: float = 0.1,
+        table_share: float = 0.4,
+        graph_rate: float | None = None,
+        projection: int = 64,
+        steps: int = 100,
+        batch_size: int = 60,
+        clip: float = 1.0,
+        learning_rate: float | None = None,
+        hidden: int = 32,
+        propagation: int = 2,
+        inductive: bool = True,
+        mode: str = "sound",
+    ) -> None:
+        self.select = select
+        self.rows = rows
+        self.route = route
+        self.sources = sources
+        self.picks = picks
+        self.row_clip = row_clip
+        self.entry_clip = entry_clip
+        self.self_weight = self_weight
+        self.column_norm = column_norm
+        self.column_rows = column_rows
+        self.pagerank = pagerank
+        self.teleport = teleport
+        self.rho = rho
+        self.pagerank_share = pagerank_share
+        self.table_share = table_share
+        self.graph_rate = graph_rate
+        self.projection = projection
+        self.steps = steps
+        self.batch_size = batch_size
+        self.clip = clip
+        self.learning_rate = learning_rate
+        self.hidden = hidden
+        self.propagation = propagation
+        self.inductive = inductive
+        self.mode = mode
+
+    @property
+    def supports(self) -> frozenset[Guarantee]:
+        if self.mode == "published":
+            return frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+        people = (Adjacency.NODE, Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
+        return frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in people for relation in Relation)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        for what, known in (("select", SELECTIONS), ("rows", ROWS), ("route", ROUTES), ("pagerank", ("ista", "push"))):
+            if getattr(self, what) not in known:
+                raise InputError(f"dpar has no {what} {getattr(self, what)!r}; it has: {', '.join(known)}")
+        counts = (self.picks, self.steps, self.batch_size, self.hidden, self.column_rows, self.sources or 1)
+        if min(counts) < 1 or min(self.propagation, self.projection) < 0:
+            raise InputError("dpar needs picks, steps, batch_size, hidden, column_rows and sources of at least 1")
+        scales = (self.row_clip, self.entry_clip, self.column_norm, self.clip, self.rho)
+        if min(scales) <= 0 or not 0 <= self.self_weight < 1 or not 0 < self.rate <= 1 or not 0 < self.teleport < 1:
+            raise InputError("dpar needs positive clips, rho and column_norm, self_weight in [0, 1), rates in (0, 1]")
+        if min(self.pagerank_share, self.table_share) <= 0 or self.pagerank_share + self.table_share >= 1:
+            raise InputError("pagerank_share and table_share must be positive and leave a part to the gradients")
+
+    def _check_range(self, name: str, value: float) -> None:
+        if not (name in ("propagation", "projection") and value == 0):
+            super()._check_range(name, value)
+
+    @property
+    def rate(self) -> float:
+        return self.graph_rate or (0.09 if self.mode == "published" else 1.0)
+
+    @property
+    def aggregated(self) -> bool:
+        return self.route == "aggregate" and self.mode == "sound"
+
+    def source_count(self, facts: PublicFacts) -> int:
+        return max(1, min(self.sources or (70 if self.mode == "published" else 300), facts.count("train")))
+
+    def candidates(self, facts: PublicFacts) -> int:
+        """How many slots can be picked: all, or those the inductive training graph consists of."""
+        return facts.count("train") + facts.count("calibration") if self.inductive else facts.nodes
+
+    def picks_of(self, facts: PublicFacts) -> int:
+        return min(self.picks, self.candidates(facts))
+
+    def shape(self, facts: PublicFacts) -> Shape:
+        narrow = self.projection if self.aggregated and self.projection < facts.features else 0
+        return Shape(
+            facts.features,
+            self.hidden,
+            facts.classes,
+            narrow,
+            PROJECTION_COINS,
+            self.teleport,
+            self.propagation,
+            self.inductive,
+        )
+
+    # -- plan ----------------------------------------------------------------------------------------------------
+
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        if self.mode == "published" and promise.level is not Level.NONE:
+            return published_plan(self, facts, promise)
+        return calibrated(
+            promise,
+            lambda mu: self._releases(facts, promise, mu),
+            lambda releases: Plan(promise, facts, releases, sampled=self.rate),
+        )
+
+    def _releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
+        parts = {"rows": self.pagerank_share if self.rows == "private" else 0.0}
+        parts["table"] = self.table_share if self.aggregated else 0.0
+        parts["gradient"] = 1 - sum(parts.values())
+        share = {name: mu * math.sqrt(part) for name, part in parts.items()}
+        rows = self._row_releases(facts, promise, share["rows"]) if parts["rows"] else ()
+        table = (self._table_release(facts, promise, share["table"]),) if self.aggregated else ()
+        return *rows, *table, self._gradient_release(facts, promise, share["gradient"])
+
+    def _row_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
+        m, everybody = self.source_count(facts), [kind for kind, n in facts.kinds.items() if n]
+        if self.select == "gm":
+            bound = math.sqrt(2 * m) * self.row_clip
+            lemma = "non-negative rows of norm C1 are at most sqrt 2 C1 apart, whatever happens to the graph; M of them"
+            noise: Any = Gaussian.for_mu(bound, mu, m * self.candidates(facts)) if promise.private else Exact()
+            return (Release("pagerank", noise, dict.fromkeys(everybody, bound), lemma),)
+        parts = 2 if self.select == "em1" else 1
+        each = mu / math.sqrt(parts)
+        lemma = "entries lie in [0, C2]; M K choices with range 2 C2/scale each"
+        k = self.picks_of(facts)
+        scale = self.entry_clip * math.sqrt(m * k) / each if promise.private else 0.0
+        picking = GumbelTop(scale, k, m, self.candidates(facts)) if promise.private else Exact()
+        picks = Release("pagerank", picking, dict.fromkeys(everybody, self.entry_clip), lemma)
+        if self.select == "em0":
+            return (picks,)
+        bound = math.sqrt(m * k) * self.entry_clip
+        noise = Gaussian.for_mu(bound, each, m * k) if promise.private else Exact()
+        return picks, Release("weights", noise, dict.fromkeys(everybody, bound), "M K entries in [0, C2]")
+
+    def _table_release(self, facts: PublicFacts, promise: Promise, mu: float) -> Release:
+        bound = self.column_norm * (2 if promise.relation is Relation.REPLACE else 1)
+        size = self.source_count(facts) * self.shape(facts).inputs
+        noise: Any = Gaussian.for_mu(bound * (1 + 1e-9), mu, size) if promise.private else Exact()
+        everybody = dict.fromkeys((kind for kind, n in facts.kinds.items() if n), bound * (1 + 1e-9))
+        return Release("table", noise, everybody, "a unit row travels with a column of Pi of norm at most tau")
+
+    def _gradient_release(self, facts: PublicFacts, promise: Promise, mu: float) -> Release:
+        m, size, replaced = self.source_count(facts), self.shape(facts).size, promise.relation is Relation.REPLACE
+        if self.aggregated:
+            lemma = "given the table, a source owns one clipped row"
+            if not promise.private:
+                return Release("gradient", Exact(self.steps), {"train": self.clip}, lemma)
+            slack = 2 * summation_error(m, self.clip)
+            descent = DpGradient.for_mu(self.clip, mu, self.steps, size, replaced, slack)
+            return Release("gradient", descent, {"train": self.clip}, lemma)
+        s = self.column_rows
+        return group_release(
+            "gradient",
+            promise,
+            dict.fromkeys((kind for kind, n in facts.kinds.items() if n), self.clip),
+            size,
+            group=(s + 1, s + 1 if replaced else s),
+            records=m,
+            steps=self.steps,
+            rate=min(1.0, self.batch_size / m),
+            clip=self.clip,
+            mu=mu,
+            lemma="Lemma G: a person is in at most s rows and owns one",
+        )
+
+    # -- algorithm -----------------------------------------------------------------------------------------------
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> RankedPredictor:
+        shape = self.shape(curator.facts)
+        sampled = curator.sample_slots()
+        sources = self._choose_sources(curator, coins, sampled)
+        rows = self._release_rows(curator, sources, coins)
+        scale = [1 / math.sqrt(shape.inputs)] * (shape.hidden * shape.inputs)
+        scale += [1 / math.sqrt(shape.hidden)] * (shape.classes * shape.hidden)
+        predictor = RankedPredictor(shape, coins.normal(size=shape.size) * np.array(scale))
+        if self.aggregated:
+            self._learn_from_table(curator, predictor, sources, rows, progress)
+        else:
+            self._learn_from_rows(curator, predictor, sources, rows, progress)
+        return predictor
+
+    def _choose_sources(self, curator: Curator, coins: np.random.Generator, sampled: np.ndarray) -> np.ndarray:
+        """M training slots by public coins; the paper takes them among the slots that were sampled."""
+        order = coins.permutation(np.flatnonzero(curator.masks["train"]))
+        if isinstance(curator, PaperCurator):
+            order = np.concatenate([order[sampled[order]], order[~sampled[order]]])
+        return order[: self.source_count(curator.facts)]
+
+    def _release_rows(self, curator: Curator, sources: np.ndarray, coins: np.random.Generator) -> MixedRows:
+        """The sparse matrix Pi: released choices, then post-processing."""
+        from graphveil.methods.dpar_rows import MixedRows, top_entries, unit_sum
+
+        m, picks = len(sources), self.picks_of(curator.facts)
+        slots = np.flatnonzero(self._training_graph(curator.masks))
+        if self.rows == "identity":
+            found = MixedRows(sources[:, None], np.ones((m, 1)))
+        elif self.rows == "random":
+            found = MixedRows(coins.integers(slots.size, size=(m, picks)), np.full((m, picks), 1 / picks))
+        elif self.select == "gm":
+            noisy = curator.release("pagerank", lambda private: self._clipped_rows(private, sources))
+            found = top_entries(noisy, picks)
+        else:
+            chosen = np.asarray(curator.release("pagerank", lambda private: self._clipped_entries(private, sources)))
+            if chosen.shape != (m, picks):  # epsilon = inf: the scores themselves
+                chosen = np.argsort(-chosen, axis=1, kind="stable")[:, :picks]
+            weights = np.full((m, picks), 1 / picks)
+            if self.select == "em1":
+                at_picks = lambda private: np.take_along_axis(self._clipped_entries(private, sources), chosen, axis=1)
+                weights = unit_sum(np.maximum(curator.release("weights", at_picks), 0.0))
+            found = MixedRows(chosen, weights)
+        if self.rows != "identity":
+            found = MixedRows(slots[found.columns], found.weights)
+        if self.mode == "published":
+            return found.clipped_columns(self.column_norm, order=1)
+        found = found.with_self(sources, self.self_weight if self.rows != "identity" else 0.0)
+        if self.aggregated:
+            return found.clipped_columns(self.column_norm, order=2)
+        return found.capped_columns(self.column_rows)
+
+    def _vectors(self, private: Graph, sources: np.ndarray) -> np.ndarray:
+        from graphveil.graph import Lists
+        from graphveil.graph.pagerank import ista_rows, push_rows
+
+        arcs, inside = private.lists.edge_index(), self._training_graph(private.masks)
+        lists = Lists.from_edge_index(arcs[:, inside[arcs[0]] & inside[arcs[1]]], private.nodes)
+        if self.pagerank == "push":
+            return push_rows(lists, sources, self.teleport, self.rho)[:, np.flatnonzero(inside)].toarray()
+        return ista_rows(lists, sources, self.teleport, self.rho)[:, inside]
+
+    def _training_graph(self, masks: Any) -> np.ndarray:
+        """The public slots among which PageRank runs."""
+        return masks["train"] | masks["calibration"] if self.inductive else np.ones_like(masks["train"])
+
+    def _clipped_rows(self, private: Graph, sources: np.ndarray) -> np.ndarray:
+        vectors = self._vectors(private, sources)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors * np.minimum(1.0, self.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300))
+
+    def _clipped_entries(self, private: Graph, sources: np.ndarray) -> np.ndarray:
+        return np.minimum(self._vectors(private, sources), self.entry_clip)
+
+    def _learn_from_table(
+        self,
+        curator: Curator,
+        predictor: RankedPredictor,
+        sources: np.ndarray,
+        rows: MixedRows,
+        progress: Progress | None,
+    ) -> None:
+        """Z = Pi X + N, then gradients on (Z_i, y_i): a row of one entry of weight 1."""
+
+        def mix(private: Graph) -> np.ndarray:
+            used, where = np.unique(rows.columns, return_inverse=True)
+            x = projected_rows(private, predictor.shape, used)[where.reshape(rows.columns.shape)]
+            return np.einsum("ij,ijf->if", rows.weights, x)
+
+        table = curator.release("table", mix)
+        whole = lambda private: table[:, None, :]
+        self._descend(curator, predictor, sources, whole, np.ones((len(sources), 1)), progress)
+
+    def _learn_from_rows(
+        self,
+        curator: Curator,
+        predictor: RankedPredictor,
+        sources: np.ndarray,
+        rows: MixedRows,
+        progress: Progress | None,
+    ) -> None:
+        used, where = np.unique(rows.columns, return_inverse=True)
+        where = where.reshape(rows.columns.shape)
+        read = lambda private: projected_rows(private, predictor.shape, used)[where]
+        self._descend(curator, predictor, sources, read, rows.weights, progress)
+
+    def _descend(
+        self,
+        curator: Curator,
+        predictor: RankedPredictor,
+        sources: np.ndarray,
+        features: Any,
+        weights: np.ndarray,
+        progress: Progress | None,
+    ) -> None:
+        import torch
+
+        from graphveil.learn import Adam, GlobalMoment
+        from graphveil.methods.dpar_rows import mixed_gradient_sum
+
+        shape = predictor.shape
+        sizes = (shape.inputs, shape.hidden, shape.classes)
+        steps = curator.gradients(
+            "gradient", lambda private, rows: (features(private), private.labels[rows]), rows=sources
+        )
+
+        def query(prepared: Any, batch: np.ndarray | None) -> np.ndarray:
+            x, labels = prepared
+            taken = slice(None) if batch is None else batch
+            return mixed_gradient_sum(parameters.numpy(), sizes, x[taken], weights[taken], labels[taken], steps.clip)
+
+        parameters = torch.from_numpy(predictor.parameters)
+        rate = self.learning_rate or (5e-3 if self.mode == "published" else 0.02)
+        optimizer = Adam(rate) if self.mode == "published" else GlobalMoment(rate)
+        expected = max(1.0, steps.rate * len(sources))
+        for step in range(steps.total):
+            optimizer.step(parameters, torch.from_numpy(steps.step(query)) / expected)
+            if progress is not None:
+                progress("gradient", step + 1, steps.total)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
+        return RankedPredictor.restore(config, arrays)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, assumptions = super().statements(plan)
+        if self.rate < 1:
+            assumptions = ("which slots took part stays secret", *assumptions)
+        return (*public, "which slots are sources of PageRank rows"), assumptions

@@ -1,0 +1,88 @@
+"""The codes of DPDGC: one vector per node that its neighbours will receive, learned from the adjacency alone or not at all.
+
+    Y^ = selu(A W + b) R,     R random and fixed; rows of W are kept at norm 1 (times c in the table)
+
+A node appears as a column of A in the rows of those it sends to, so one person touches several rows of each gradient sum
+(:func:`group_of`). Other sources of codes: training labels, labels after randomised response, public random vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.graph import Graph, Lists, SparseRows
+from graphveil.learn import Activation, Linear, Network
+from graphveil.learn.inputs import Inputs
+from graphveil.learn.modules import Apply
+
+
+class CodeNetwork(Network):
+    """One trained layer on adjacency rows and a fixed random head."""
+
+    def __init__(self, nodes: int, width: int, classes: int, coins: np.random.Generator) -> None:
+        super().__init__([Linear(nodes, width)])
+        wide = max(width, classes)
+        orthonormal = np.linalg.qr(coins.normal(size=(wide, wide)))[0][:width, :classes]
+        self._head = torch.from_numpy(np.ascontiguousarray(orthonormal) * math.sqrt(6.0))
+        self.layers[0].weight.copy_(torch.from_numpy(coins.normal(size=(width, nodes))))
+        self.normalise()
+
+    def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
+        return Activation.SELU(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
+
+    def normalise(self) -> None:
+        """Every node's code to norm 1, as the paper constrains it; the trained vector is changed in place."""
+        weight = self.layers[0].weight
+        weight.div_(torch.linalg.vector_norm(weight, dim=0, keepdim=True).clamp_(min=1e-12))
+
+    @property
+    def codes(self) -> np.ndarray:
+        """W, one row per node."""
+        return np.ascontiguousarray(self.layers[0].weight.numpy().T)
+
+    @property
+    def offset(self) -> np.ndarray:
+        bias = self.layers[0].bias
+        assert bias is not None
+        return bias.numpy().copy()
+
+
+def adjacency_rows(lists: Lists, weights: np.ndarray, rows: np.ndarray) -> SparseRows:
+    """Rows of the weighted A: who reaches each of ``rows``, with the sender's weight."""
+    senders, receivers = lists.edge_index()
+    matrix = sp.csr_matrix((weights[senders], (receivers, senders)), shape=(lists.nodes, lists.nodes))
+    return SparseRows(matrix[rows])
+
+
+def label_codes(graph: Graph) -> np.ndarray:
+    """One-hot labels of training nodes; everybody else sends nothing."""
+    return one_hot(np.where(graph.masks["train"], graph.labels, -1), graph.classes)
+
+
+def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
+    """Rows of zeros where there is no label."""
+    codes = np.zeros((labels.size, classes))
+    known = (labels >= 0) & (labels < classes)
+    codes[np.flatnonzero(known), labels[known]] = 1.0
+    return codes
+
+
+def random_codes(nodes: int, width: int, coins: np.random.Generator) -> np.ndarray:
+    """Public unit vectors."""
+    codes = coins.normal(size=(nodes, width))
+    return codes / (np.linalg.norm(codes, axis=1, keepdims=True) * (1 + 1e-12))
+
+
+class Codes(StrEnum):
+    """Where a node's code comes from."""
+
+    LEARNED = "learned"
+    LABELS = "labels"
+    RR_LABELS = "rr-labels"
+    RANDOM = "random"

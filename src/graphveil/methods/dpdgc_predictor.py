@@ -1,0 +1,67 @@
+"""What DPDGC leaves behind: the released table and a network with two branches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.own_predictor import centred
+from graphveil.methods.private_training import parameter_count
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn import Branches
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public sizes."""
+
+    features: int
+    classes: int
+    width: int
+    hidden: int
+
+    @property
+    def classifier_size(self) -> int:
+        branches = parameter_count((self.features + 1, self.hidden), (self.width, self.hidden))
+        return branches + parameter_count((2 * self.hidden, self.classes))
+
+
+class DecoupledPredictor:
+    """Released numbers: centre, table (one row per node) and network."""
+
+    def __init__(self, shape: Shape, network: Branches, centre: np.ndarray) -> None:
+        self.shape, self.network, self.centre = shape, network, centre
+        self.table = np.zeros((0, shape.width))
+
+    @classmethod
+    def build(cls, shape: Shape, centre: np.ndarray) -> DecoupledPredictor:
+        from graphveil.learn import Branches
+
+        branches = ((shape.features + 1, shape.hidden), (shape.width, shape.hidden))
+        return cls(shape, Branches(branches, (shape.classes,), normalise=False), centre)
+
+    def inputs(self, graph: Graph) -> tuple[Any, Any]:
+        """Own centred unit features, and the released row."""
+        import torch
+
+        return centred(graph, self.centre), torch.from_numpy(self.table)
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        return self.network(self.inputs(graph)).numpy()
+
+    def config(self) -> dict[str, Any]:
+        return asdict(self.shape)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {**self.network.state(), "table": self.table, "centre": self.centre}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
+        predictor = cls.build(Shape(**config), arrays["centre"])
+        predictor.table = arrays["table"]
+        predictor.network.load({name: value for name, value in arrays.items() if name.startswith("layer")})
+        return predictor

@@ -1,0 +1,141 @@
+"""EdgeRand: randomised response on the edges (Wu, Long, Zhang and Li, IEEE S&P 2022), then an ordinary graph network.
+
+Every pair of slots has one coin and changes between friends and strangers with probability p = 1/(e^eps + 1). The network is
+trained and used on the noisy graph; features and labels are public at edge level.
+
+Formal guarantee: one edge decides one pair (or, directed, one ordered pair), so its loss is exactly eps, at delta 0; all else
+is post-processing. The number of noisy edges is about p n^2/2 whatever the graph: it is computed first, from public numbers,
+and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``tests/audit/test_central_conformance.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.card import Card
+from graphveil.methods.gnn import train_on
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import EdgeFlips, Exact
+from graphveil.privacy.plan import EDGE, Plan, Release
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+OPERATORS = ("sage", "gcn", "sgc")
+
+
+class EdgeRand(PrivateMethod):
+    """A graph network on a graph whose pairs were flipped at random.
+
+    Args:
+        backbone: ``sage``, ``gcn`` or ``sgc``.
+        max_edges: refuse if more noisy edges than this are expected.
+        hidden, epochs, learning_rate, weight_decay, dropout: the network and its training.
+    """
+
+    card = Card(
+        name="edge-rand",
+        summary="flips every pair of nodes with a coin, then trains an ordinary graph network on the noisy graph",
+        paper="EdgeRand: LinkTeller (Wu, Long, Zhang and Li, IEEE S&P 2022); RandEdge+SAGE in DPDGC (NeurIPS 2023)",
+        trust="one trusted curator (a local version would need one report per pair)",
+        protects="edges (edge level), with pure epsilon",
+        public="number of nodes, features and labels of all nodes",
+        formula="pair (i, j) changes with probability 1/(e^eps + 1); then GraphSAGE, GCN or SGC",
+        when="small graphs at large epsilon; at epsilon 1 more than a quarter of all pairs are noise, so gap or mlp win",
+    )
+    modes = ("sound",)
+
+    def __init__(
+        self,
+        backbone: str = "sage",
+        max_edges: int = 50_000_000,
+        hidden: int = 64,
+        epochs: int = 100,
+        learning_rate: float = 0.01,
+        weight_decay: float = 5e-4,
+        dropout: float = 0.5,
+    ) -> None:
+        self.backbone = backbone
+        self.max_edges = max_edges
+        self.hidden = hidden
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
+
+    @property
+    def supports(self) -> frozenset[Guarantee]:
+        edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
+        return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.backbone not in OPERATORS:
+            raise InputError(f"edge-rand has no backbone {self.backbone!r}; it has: {', '.join(OPERATORS)}")
+        if min(self.hidden, self.epochs, self.max_edges) < 1 or not 0 <= self.dropout < 1:
+            raise InputError("edge-rand needs hidden, epochs and max_edges of at least 1, and dropout in [0, 1)")
+
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        if not promise.private:
+            release = Release("edges", Exact(), {EDGE: 1.0}, "no coins at epsilon = inf")
+            return Plan(promise, facts, (release,))
+        pairs = pair_count(facts.nodes, _directed(promise))
+        mechanism = EdgeFlips(promise.epsilon, pairs)
+        expected = mechanism.flip_probability * pairs
+        if expected > self.max_edges:
+            raise InputError(
+                f"edge-rand at epsilon {promise.epsilon:g} would draw about {expected:.3g} noisy edges among {facts.nodes} "
+                f"nodes, more than max_edges = {self.max_edges:.3g}; raise epsilon or max_edges, or use gap"
+            )
+        lemma = "one edge decides one pair, and each pair has its own coin"
+        return Plan(promise, facts, (Release("edges", mechanism, {EDGE: 1.0}, lemma),))
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
+        directed = _directed(curator.plan.promise)
+        joined = curator.release("edges", lambda private: pair_numbers(private, directed))
+        arcs = pairs_of(np.asarray(joined, dtype=np.int64), curator.facts.nodes, directed)
+        return train_on(curator, self, self.backbone, arcs, coins, progress, keep_arcs=True)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        from graphveil.methods.gnn_network import GnnPredictor
+
+        return GnnPredictor.restore(config, arrays)
+
+
+def _directed(promise: Promise) -> bool:
+    return promise.adjacency is Adjacency.EDGE_DIRECTED
+
+
+def pair_count(nodes: int, directed: bool) -> int:
+    """How many pairs can be joined."""
+    return max(1, nodes * (nodes - 1) // (1 if directed else 2))
+
+
+def pair_numbers(graph: Graph, directed: bool) -> np.ndarray:
+    """The joined pairs as increasing numbers: i (n - 1) + j' for ordered ones, j (j - 1)/2 + i for i < j else.
+
+    Without direction a pair is joined if either list mentions the other; one friendship then decides one number.
+    """
+    senders, receivers = graph.lists.edge_index()
+    if directed:
+        return np.sort(senders * (graph.nodes - 1) + receivers - (receivers > senders))
+    low, high = np.minimum(senders, receivers), np.maximum(senders, receivers)
+    return np.unique(high * (high - 1) // 2 + low)
+
+
+def pairs_of(numbers: np.ndarray, nodes: int, directed: bool) -> np.ndarray:
+    """The arcs (2, m) of joined pairs, in both directions unless ``directed``."""
+    if directed:
+        senders, rest = np.divmod(numbers, max(nodes - 1, 1))
+        return np.stack([senders, rest + (rest >= senders)])
+    high = ((1 + np.sqrt(1 + 8 * numbers.astype(np.float64))) / 2).astype(np.int64)
+    high -= high * (high - 1) // 2 > numbers  # the root may be off by one for large numbers
+    high += (high + 1) * high // 2 <= numbers
+    low = numbers - high * (high - 1) // 2
+    return np.stack([np.concatenate([low, high]), np.concatenate([high, low])])

@@ -1,0 +1,154 @@
+"""``privatize`` and ``collect``: files in, files out, every error one line, nothing half-written."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from graphveil.graph import read_npz
+
+HEADER = "id,age,height,group,friends\n"
+ROWS = ["ann,0.5,0.1,0,bob cid", "bob,0.25,1.0,1,ann", "cid,0.0,0.9,,ann dan", "dan,1.0,0.3,2,cid"]
+FLAGS = ("--features-epsilon", 2, "--labels-epsilon", 1, "--label", "group", "--classes", 3, "--contacts", "friends")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text(HEADER + "\n".join(ROWS) + "\n")
+    return path
+
+
+def refused(result, *words):
+    code, out, err = result
+    lines = err.strip().splitlines()
+    assert code == 2 and out == "" and len(lines) == 1 and lines[0].startswith("graphveil: error: "), result
+    assert all(word in lines[0] for word in words), lines[0]
+
+
+@pytest.mark.parametrize("mechanism", ["multi-bit", "piecewise", "laplace", "direction"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_records_become_reports_and_reports_become_noisy_data(graphveil, table, tmp_path, mechanism, suffix):
+    reports, noisy = tmp_path / f"reports.{suffix}", tmp_path / "noisy.npz"
+    code, out, _ = graphveil(
+        "privatize", table, "--out", reports, *FLAGS, "--edges-epsilon", "raw", "--mechanism", mechanism, "--json"
+    )
+    body = json.loads(out)
+    assert code == 0 and body["vertices"] == 4 and body["attributes"] == 2 and body["raw"] == ["edges"]
+    assert body["epsilon"] == pytest.approx(3.0, abs=1e-6)
+    code, out, _ = graphveil("collect", reports, "--out", noisy, "--json")
+    body = json.loads(out)
+    assert code == 0 and body["epsilon"] == pytest.approx(3.0, abs=1e-6) and body["holds"] and body["labelled"] == 3
+    assert "IN THE CLEAR" in body["warnings"][0]
+    data = read_npz(noisy)
+    assert data.num_nodes == 4 and data.edge_index.shape[1] == 6 and int(data.y[2]) == -1
+    assert json.loads((tmp_path / "noisy.json").read_text())["per_edge"] is None
+
+
+def test_the_reports_of_several_holders_are_aligned_by_id(graphveil, table, tmp_path):
+    west = tmp_path / "west.csv"
+    west.write_text(HEADER + "eve,0.5,0.5,1,\n")
+    files = []
+    for name, source in (("east", table), ("west", west)):
+        files.append(tmp_path / f"{name}.parquet")
+        flags = (*FLAGS[:4], "--label", "group", "--classes", 3, "--features", "age", "--features", "height")
+        assert graphveil("privatize", source, "--out", files[-1], *flags, "--holder", name)[0] == 0
+    code, out, _ = graphveil("collect", *files, files[0], "--out", tmp_path / "all.npz", "--json")
+    assert code == 0 and json.loads(out)["vertices"] == 5 and json.loads(out)["resent"] == 7
+    certificate = json.loads((tmp_path / "all.json").read_text())
+    assert certificate["per_holder"]["east"]["epsilon"] == pytest.approx(12, abs=1e-5)
+    assert certificate["per_holder"]["west"]["vertices"] == 1
+
+
+def test_a_second_randomisation_of_the_same_vertex_is_refused(graphveil, table, tmp_path):
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for file in files:
+        graphveil(
+            "privatize", table, "--out", file, "--features-epsilon", 1, "--features", "age", "--mechanism", "laplace"
+        )
+    refused(graphveil("collect", *files, "--out", tmp_path / "x.npz"), "another report", "b.parquet")
+    assert not (tmp_path / "x.npz").exists()
+
+
+def test_an_existing_reports_file_is_sent_again_and_never_drawn_again(graphveil, table, tmp_path):
+    out = tmp_path / "reports.csv"
+    flags = ("--features-epsilon", 1, "--features", "age")
+    assert graphveil("privatize", table, "--out", out, *flags)[0] == 0
+    before = out.read_bytes()
+    refused(graphveil("privatize", table, "--out", out, *flags), "spend the budget again")
+    assert out.read_bytes() == before
+
+
+def test_attributes_outside_the_public_range_are_clipped_and_counted_or_refused(graphveil, table, tmp_path):
+    flags = ("--features-epsilon", 1, "--features", "age", "--range", "0..0.6")
+    code, out, _ = graphveil("privatize", table, "--out", tmp_path / "a.csv", *flags, "--json")
+    assert code == 0 and json.loads(out)["outside"] == 1
+    refused(graphveil("privatize", table, "--out", tmp_path / "b.csv", *flags, "--on-outside", "raise"), "0..0.6")
+    assert list(tmp_path.glob("*b.csv*")) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (("--features-epsilon", "0"), "epsilon must be positive"),
+        (("--features-epsilon", "-1"), "epsilon must be positive"),
+        (("--features-epsilon", "open"), "raw"),
+        (("--features-epsilon", "99"), "raw"),
+        (("--labels-epsilon", "1"), "--classes"),
+        (("--labels-epsilon", "1", "--label", "grupo", "--classes", "3"), "grupo"),
+        (("--labels-epsilon", "1", "--label", "group", "--classes", "2"), "0..1"),
+        (("--features-epsilon", "1"), "conversion error"),
+        (("--features-epsilon", "1", "--features", "word_*"), "no feature column"),
+        (("--features-epsilon", "1", "--features", "age", "--mechanism", "magic"), "magic"),
+        (("--features-epsilon", "1", "--range", "1..0"), "--range"),
+        (("--edges-epsilon", "raw"), "--contacts"),
+        (("--edges-epsilon", "1"), "raw or not at all"),
+    ],
+)
+def test_impossible_requests_are_one_clear_line(graphveil, table, tmp_path, flags, word):
+    refused(graphveil("privatize", table, "--out", tmp_path / "r.csv", *flags), word)
+    assert list(tmp_path.glob("*r.csv*")) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "word"),
+    [
+        (["ann,1,1,0,", "ann,0,0,1,"], "same id"),
+        ([], "no records"),
+        (["ann,,1,0,"], "non-finite"),
+        ([",1,1,0,"], "row 1"),
+    ],
+)
+def test_bad_tables_are_one_clear_line(graphveil, tmp_path, rows, word):
+    source = tmp_path / "records.csv"
+    source.write_text(HEADER + "".join(row + "\n" for row in rows))
+    flags = ("--features-epsilon", 1, "--features", "age")
+    refused(graphveil("privatize", source, "--out", tmp_path / "r.parquet", *flags), word)
+    assert list(tmp_path.glob("*r.parquet*")) == []
+
+
+def test_an_unknown_neighbour_is_named(graphveil, tmp_path):
+    source, reports = tmp_path / "records.csv", tmp_path / "r.csv"
+    source.write_text(HEADER + "ann,1,1,0,zoe\n")
+    flags = ("--features-epsilon", 1, "--features", "age", "--edges-epsilon", "raw", "--contacts", "friends")
+    graphveil("privatize", source, "--out", reports, *flags)
+    refused(graphveil("collect", reports, "--out", tmp_path / "x.npz"), "zoe", "unknown neighbour")
+    (tmp_path / "r.csv.json").unlink()
+    refused(graphveil("collect", reports, "--out", tmp_path / "x.npz"), "keep the two together")
+
+
+def test_memory_holds_one_batch_of_a_long_table(graphveil, tmp_path):
+    """200 000 records in row groups of 10 000; the reports are as many, in batches."""
+    source = tmp_path / "long.parquet"
+    rows = np.random.default_rng(0).random((10_000, 4))
+    columns = {f"w{i}": rows[:, i] for i in range(4)}
+    schema = pa.schema([("id", pa.int64()), *((name, pa.float64()) for name in columns)])
+    with pa.parquet.ParquetWriter(source, schema) as writer:
+        for start in range(0, 200_000, 10_000):
+            writer.write_batch(pa.record_batch({"id": np.arange(start, start + 10_000), **columns}, schema=schema))
+    out = tmp_path / "reports.parquet"
+    code, printed, _ = graphveil("privatize", source, "--out", out, "--features-epsilon", 1, "--json")
+    assert code == 0 and json.loads(printed)["vertices"] == 200_000
+    assert pa.parquet.ParquetFile(out).metadata.num_row_groups > 10

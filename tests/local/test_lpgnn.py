@@ -1,0 +1,77 @@
+"""LPGNN: rounds and certificate, every backbone, nothing clean is used, and features that carry nothing."""
+
+import numpy as np
+import pytest
+import torch
+
+import graphveil as gv
+from graphveil.errors import InputError
+from graphveil.graph import powerlaw_sbm, random_split
+from graphveil.learn.backbones import NAMES
+from graphveil.methods.registry import verify_run
+
+PROMISE = gv.Local(3, 3, "raw")
+QUICK = {"epochs": 25, "feature_steps": 4, "hidden": 16}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = powerlaw_sbm(nodes=400, classes=3, features=6, seed=1)
+    data.x = (data.x - data.x.min()) / (data.x.max() - data.x.min())
+    return random_split(data, seed=1, fractions=(0.5, 0.25, 0.25))
+
+
+@pytest.mark.parametrize("backbone", NAMES)
+def test_every_backbone_learns_from_reports(graph, backbone):
+    model = gv.Lpgnn(backbone=backbone, **QUICK).fit(graph, PROMISE, seed=1)
+    majority = float(torch.bincount(graph.y).max()) / len(graph.y)
+    assert model.score(graph) > majority + 0.1
+    assert model.certificate.epsilon == pytest.approx(6.0, abs=1e-6) and model.certificate.holds
+
+
+def test_a_saved_run_predicts_the_same_and_verifies(graph, tmp_path):
+    model = gv.Lpgnn(**QUICK).fit(graph, PROMISE, seed=2)
+    model.save(tmp_path / "run")
+    assert torch.equal(gv.load_model(tmp_path / "run").predict(graph), model.predict(graph))
+    assert verify_run(tmp_path / "run")[0] == []
+
+
+def test_clean_test_labels_are_never_used(graph):
+    other = graph.clone()
+    other.y = torch.where(other.test_mask, (other.y + 1) % 3, other.y)
+    one, two = (gv.Lpgnn(**QUICK).fit(data, PROMISE, seed=3).predictor.scores for data in (graph, other))
+    assert np.array_equal(one, two)
+
+
+def test_raw_features_or_labels_have_no_epsilon_and_still_train(graph):
+    for promise in (gv.Local("raw", 3, "raw"), gv.Local(3, "raw", "raw"), gv.Local("raw", "raw", "raw")):
+        certificate = gv.Lpgnn(**QUICK | {"epochs": 2}).fit(graph, promise, seed=1).certificate
+        assert certificate.epsilon is None and not certificate.holds
+
+
+@pytest.mark.parametrize(
+    ("options", "promise", "word"),
+    [
+        ({}, gv.Local(3, 3, 1.0), "raw"),
+        ({}, gv.Local("withheld", 3, "raw"), "features and labels"),
+        ({"backbone": "gin"}, PROMISE, "gin"),
+        ({"loss": "hinge"}, PROMISE, "hinge"),
+        ({"lower": 2.0}, PROMISE, "range"),
+    ],
+)
+def test_impossible_requests_are_refused_before_anything_is_sent(graph, options, promise, word):
+    with pytest.raises(InputError, match=word):
+        gv.Lpgnn(**options).fit(graph, promise)
+
+
+def test_drop_is_the_forward_loss_after_propagation():
+    """One step on a single edge: propagation swaps the two rows, so the target of each is the report of the other."""
+    import scipy.sparse as sp
+
+    swap = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    noise = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    loss = gv.Lpgnn(label_steps=1)._loss(swap, np.array([0, 1]), noise, torch.tensor([0, 1]))
+    logits = torch.tensor([[3.0, 0.0], [-1.0, 2.0]])
+    noisy = (logits.softmax(1) @ noise).flip(0)
+    expected = torch.nn.functional.cross_entropy(noisy, torch.tensor([1, 0]))
+    assert torch.allclose(loss(logits), expected)

@@ -1,0 +1,176 @@
+"""DPAR in both modes: rows, picks, mixed gradients, and inference on a public graph."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import graphveil as gv
+from graphveil.audit.neighbours import worst_case_graph
+from graphveil.errors import InputError
+from graphveil.graph.validate import validate
+from graphveil.methods.dpar import Dpar
+from graphveil.methods.dpar_rows import MixedRows, mixed_gradient_sum, top_entries
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.loss import Zcdp, epsilon_of
+from graphveil.privacy.mechanisms import GumbelTop
+from graphveil.privacy.noise import Noise
+
+SMALL = {"steps": 4, "sources": 6, "hidden": 4, "projection": 3}
+NODE = gv.NodeLevel(4.0, adjacency="node")
+
+
+@pytest.fixture
+def small():
+    return worst_case_graph(seed=5)[0]
+
+
+@pytest.mark.parametrize("route", ["aggregate", "gradient"])
+@pytest.mark.parametrize("select", ["gm", "em0", "em1"])
+def test_epsilon_comes_close_to_the_target_and_never_exceeds_it(small, select, route):
+    certificate = Dpar(**SMALL, select=select, route=route, batch_size=3).fit(small, NODE).certificate
+    assert certificate.holds and 3.9 < certificate.epsilon <= 4.0
+
+
+def test_clipped_rows_of_any_two_graphs_are_at_most_root_two_m_clips_apart(small):
+    """Frobenius sensitivity sqrt(2M) C1: attained by disjoint supports, respected by arbitrary pairs of graphs."""
+    method, m = Dpar(**SMALL, inductive=False), 6
+    (release, *_) = method.checked_plan(PublicFacts.of(small), NODE).steps
+    assert release.sensitivity["train"] == pytest.approx(math.sqrt(2 * m) * method.row_clip)
+    rng, sources = np.random.default_rng(0), np.arange(m)
+    worst = 0.0
+    for seed in range(20):
+        other = worst_case_graph(seed=seed)[0]
+        arcs = other.edge_index[:, torch.from_numpy(rng.random(other.edge_index.shape[1]) < rng.random())]
+        other.edge_index = arcs
+        pair = [method._clipped_rows(validate(data), sources) for data in (small, other)]
+        worst = max(worst, float(np.linalg.norm(pair[0] - pair[1])))
+    assert 0 < worst <= release.sensitivity["train"]
+    corner = np.eye(2)[[0] * m] - np.eye(2)[[1] * m]
+    assert np.linalg.norm(corner) * method.row_clip == pytest.approx(release.sensitivity["train"])
+
+
+def test_gumbel_picks_follow_the_exponential_mechanism():
+    """First picks of 40,000 rows against exp(score/scale); five standard errors."""
+    scores, rounds = np.array([0.0, 0.5, 1.0, 2.0]), 40_000
+    mechanism = GumbelTop(1.0, 2, rounds, 4)
+    picked = mechanism.apply(np.tile(scores, (rounds, 1)), Noise(3))
+    expected = np.exp(scores) / np.exp(scores).sum()
+    found = np.bincount(picked[:, 0], minlength=4) / rounds
+    assert np.all(np.abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / rounds))
+    assert np.all(picked[:, 0] != picked[:, 1])
+
+
+def test_m_times_k_picks_cost_half_m_k_epsilon_squared():
+    assert GumbelTop(0.01, 2, 70, 500).loss(0.001) == Zcdp(pytest.approx(70 * 2 * 0.1**2 / 2))
+    # the published composition says 20.3 at Gumbel scale 10 C2
+    assert epsilon_of([GumbelTop(0.01, 2, 70, 500).loss(0.001)], 1e-3) == pytest.approx(4.1, abs=0.4)
+
+
+def explicit_gradients(parameters, sizes, x, weights, labels):
+    features, hidden, classes = sizes
+    rows = []
+    for i in range(len(x)):
+        vector = torch.tensor(parameters, requires_grad=True)
+        w1, w2 = vector[: hidden * features].view(hidden, features), vector[hidden * features :].view(classes, hidden)
+        logits = (torch.tensor(weights[i])[:, None] * (torch.relu(torch.tensor(x[i]) @ w1.T) @ w2.T)).sum(0)
+        loss = torch.nn.functional.cross_entropy(logits[None], torch.tensor([max(labels[i], 0)]))
+        rows.append(torch.autograd.grad(loss, vector)[0].numpy() * (labels[i] >= 0))
+    return np.array(rows)
+
+
+def test_mixed_gradients_are_clipped_like_explicit_ones():
+    rng, sizes = np.random.default_rng(1), (5, 4, 3)
+    parameters = rng.normal(size=4 * (5 + 3))
+    x, weights, labels = rng.normal(size=(7, 3, 5)), rng.random((7, 3)), np.array([0, 1, 2, -1, 1, 0, 2])
+    single = explicit_gradients(parameters, sizes, x, weights, labels)
+    norms = np.linalg.norm(single, axis=1)
+    for clip in (0.3, 100.0):
+        expected = (single * np.minimum(1, clip / np.maximum(norms, 1e-300))[:, None]).sum(0)
+        assert np.allclose(mixed_gradient_sum(parameters, sizes, x, weights, labels, clip), expected, atol=1e-6)
+    for i in range(7):
+        alone = mixed_gradient_sum(parameters, sizes, x[[i]], weights[[i]], labels[[i]], 0.3)
+        assert np.linalg.norm(alone) <= 0.3
+
+
+def test_columns_are_capped_and_clipped():
+    rng = np.random.default_rng(2)
+    rows = MixedRows(rng.integers(0, 5, (30, 3)), rng.random((30, 3)))
+
+    def dense(mixed):
+        matrix = np.zeros((30, 5))
+        np.add.at(matrix, (np.repeat(np.arange(30), 3), mixed.columns.ravel()), mixed.weights.ravel())
+        return matrix
+
+    assert np.all(np.linalg.norm(dense(rows.clipped_columns(0.7, order=2)), axis=0) <= 0.7)
+    assert np.all(np.abs(dense(rows.clipped_columns(0.7, order=1))).sum(0) <= 0.7)
+    assert np.all((dense(rows.capped_columns(4)) > 0).sum(axis=0) <= 4)
+
+
+def test_top_entries_keep_the_largest_and_add_up_to_one():
+    rows = top_entries(np.array([[0.1, -3.0, 0.3, 0.2], [-1.0, -2.0, -3.0, -4.0]]), 2)
+    assert set(rows.columns[0]) == {2, 3} and rows.weights[0].sum() == pytest.approx(1)
+    assert rows.weights[1].sum() == 0
+
+
+def test_own_row_predictions_read_no_edges_and_public_graphs_are_propagated(small):
+    model = Dpar(**SMALL, inductive=False).fit(small, NODE, seed=0)
+    alone = small.clone()
+    alone.edge_index = small.edge_index[:, :0]
+    assert torch.equal(model.predict_proba(small), model.predict_proba(alone))
+    assert not torch.equal(model.predict_proba(small, "public-graph"), model.predict_proba(alone, "public-graph"))
+    still = Dpar(**SMALL, inductive=False, propagation=0).fit(small, NODE, seed=0)
+    assert torch.equal(still.predict_proba(small, "public-graph"), still.predict_proba(small))
+
+
+def test_a_trained_network_predicts_on_another_graph(small, tmp_path):
+    model = Dpar(**SMALL).fit(small, NODE, seed=0)
+    other = worst_case_graph(clique=11)[0]
+    assert model.predict(other, "public-graph").shape == (other.num_nodes,)
+    model.save(tmp_path / "run")
+    again = gv.load_model(tmp_path / "run")
+    assert torch.equal(again.predict_proba(other, "public-graph"), model.predict_proba(other, "public-graph"))
+
+
+def test_inductive_training_ignores_edges_of_query_nodes(small):
+    from graphveil.audit.replay import Recorder
+
+    fewer = small.clone()
+    query = small.test_mask[small.edge_index].any(dim=0)
+    fewer.edge_index = small.edge_index[:, ~query]
+    tapes = [Recorder(), Recorder()]
+    for data, tape in zip((small, fewer), tapes, strict=True):
+        Dpar(**SMALL).fit(data, NODE, seed=0, tape=tape)
+    assert np.array_equal(tapes[0].events[0].clean, tapes[1].events[0].clean)
+
+
+@pytest.mark.parametrize("rows", ["identity", "random"])
+def test_ablations_spend_nothing_on_pagerank(small, rows):
+    model = Dpar(**SMALL, rows=rows).fit(small, NODE)
+    assert [release.name for release in model.certificate.releases] == ["table", "gradient"]
+
+
+def test_sampling_slots_amplifies_the_whole_run(small):
+    facts = PublicFacts.of(small)
+    noise = {}
+    for rate in (1.0, 0.3):
+        plan = Dpar(**SMALL, graph_rate=rate).checked_plan(facts, gv.NodeLevel(1.0, 1e-3, adjacency="node"))
+        assert plan.epsilon() <= 1.0
+        noise[rate] = plan.steps[0].mechanism.sigma
+    assert noise[0.3] < noise[1.0]
+
+
+@pytest.mark.parametrize(("select", "codes"), [("gm", {"P1", "P2", "P5", "P6"}), ("em1", {"P1", "P2", "P5"})])
+def test_published_mode_prints_a_claim_without_proof(small, select, codes):
+    certificate = Dpar(mode="published", select=select, hidden=4).fit(small, NODE).certificate
+    assert certificate.epsilon is None and certificate.epsilon_claimed == 4.0 and not certificate.holds
+    assert {gap.code for gap in certificate.gaps} == codes
+    (corrected,) = certificate.implied.values()
+    assert corrected > 20  # linear amplification alone turns 4 into about 42
+
+
+@pytest.mark.parametrize("options", [{"select": "top"}, {"picks": 0}, {"graph_rate": 2.0}, {"table_share": 0.95}])
+def test_unusable_options_are_refused(small, options):
+    with pytest.raises(InputError):
+        Dpar(**options).fit(small, NODE)
