@@ -152,3 +152,17 @@ def test_memory_holds_one_batch_of_a_long_table(graphveil, tmp_path):
     code, printed, _ = graphveil("privatize", source, "--out", out, "--features-epsilon", 1, "--json")
     assert code == 0 and json.loads(printed)["vertices"] == 200_000
     assert pa.parquet.ParquetFile(out).metadata.num_row_groups > 10
+
+
+def test_a_graph_file_is_a_table_of_records_too(graphveil, graph_file, tmp_path):
+    reports, noisy = tmp_path / "reports.parquet", tmp_path / "noisy.npz"
+    budgets = ("--features-epsilon", 2, "--labels-epsilon", 1, "--edges-epsilon", "raw", "--range", "-10..10")
+    code, out, _ = graphveil("privatize", graph_file, "--out", reports, *budgets, "--json")
+    clean = read_npz(graph_file)
+    assert code == 0 and json.loads(out)["vertices"] == clean.num_nodes
+    assert graphveil("collect", reports, "--out", noisy)[0] == 0
+    data = read_npz(noisy)
+    names = sorted(range(clean.num_nodes), key=str)  # slots are ids in alphabetical order
+    arcs = {(names[a], names[b]) for a, b in data.edge_index.T.tolist()}
+    assert arcs == {tuple(pair) for pair in clean.edge_index.T.tolist() if pair[0] != pair[1]}
+    assert (data.y >= 0).sum() == (clean.y >= 0).sum()

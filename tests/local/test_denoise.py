@@ -96,7 +96,7 @@ def test_forward_correction_is_least_at_the_clean_posterior():
     noisy = truth @ channel
     logits = torch.zeros(3, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([logits], 0.1)
-    for _ in range(600):
+    for _ in range(300):
         optimizer.zero_grad()
         each = torch.stack([forward_loss(logits[None], channel, torch.tensor([r])) for r in range(3)])
         (noisy @ each).backward()

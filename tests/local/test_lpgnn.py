@@ -64,13 +64,27 @@ def test_impossible_requests_are_refused_before_anything_is_sent(graph, options,
         gv.Lpgnn(**options).fit(graph, promise)
 
 
+def test_auto_keeps_the_loss_that_does_better_on_released_labels(graph):
+    found = {
+        kind: gv.Lpgnn(loss=kind, **QUICK).fit(graph, PROMISE, seed=5).predictor for kind in ("drop", "forward", "auto")
+    }
+    best = min(("drop", "forward"), key=lambda kind: found[kind].facts["validation_loss"])
+    assert found["auto"].facts["loss"] == best and np.array_equal(found["auto"].scores, found[best].scores)
+
+
+def test_attributes_outside_the_public_range_are_clipped_and_counted(graph):
+    count = int(((graph.x < 0.25) | (graph.x > 0.75)).sum())
+    with pytest.warns(gv.DataWarning, match=f"{count} attributes lay outside"):
+        gv.Lpgnn(**QUICK | {"epochs": 1, "lower": 0.25, "upper": 0.75}).fit(graph, PROMISE, seed=1)
+
+
 def test_drop_is_the_forward_loss_after_propagation():
     """One step on a single edge: propagation swaps the two rows, so the target of each is the report of the other."""
     import scipy.sparse as sp
 
     swap = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
     noise = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
-    loss = gv.Lpgnn(label_steps=1)._loss(swap, np.array([0, 1]), noise, torch.tensor([0, 1]))
+    loss = gv.Lpgnn(label_steps=1)._loss("drop", swap, np.array([0, 1]), noise, torch.tensor([0, 1]))
     logits = torch.tensor([[3.0, 0.0], [-1.0, 2.0]])
     noisy = (logits.softmax(1) @ noise).flip(0)
     expected = torch.nn.functional.cross_entropy(noisy, torch.tensor([1, 0]))

@@ -45,7 +45,9 @@ def test_a_saved_run_loads_predicts_the_same_and_verifies(model, graph, tmp_path
     assert verify_run(tmp_path / "run") == ([], model.certificate.epsilon)
 
 
-@pytest.mark.parametrize("edit", [{"epsilon": 1.0}, {"per_edge": 0.1}, {"raw": []}, {"warnings": ["all is well"]}])
+@pytest.mark.parametrize(
+    "edit", [{"epsilon": 1.0}, {"per_edge": 0.1}, {"raw": ["labels"]}, {"warnings": ["all is well"]}]
+)
 def test_an_edited_certificate_is_noticed_even_with_a_new_digest(model, tmp_path, edit):
     import json
 
@@ -57,8 +59,6 @@ def test_an_edited_certificate_is_noticed_even_with_a_new_digest(model, tmp_path
     model.save(run)
     body = json.loads((run / "certificate.json").read_text()) | edit
     unsigned = {key: value for key, value in body.items() if key != "digest"}
-    if unsigned == {key: value for key, value in model.certificate.to_json().items() if key != "digest"}:
-        pytest.skip("this edit changes nothing here")
     write_json(run / "certificate.json", unsigned | {"digest": digest(unsigned)})
     write_json(run / "manifest.json", file_digests(run))
     assert verify_run(run)[0]

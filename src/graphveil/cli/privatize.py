@@ -13,7 +13,9 @@ from graphveil.errors import InputError
 
 
 def privatize(
-    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="Table of records: .csv, .tsv or .parquet.")],
+    records: Annotated[
+        Path, typer.Argument(metavar="RECORDS", help="Table of records (.csv, .tsv, .parquet), or a graph file (.npz).")
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The reports to write: .parquet or .csv.")],
     features_epsilon: Annotated[str, typer.Option("--features-epsilon", metavar="E|raw|withheld")] = "withheld",
     labels_epsilon: Annotated[str, typer.Option("--labels-epsilon", metavar="E|raw|withheld")] = "withheld",
@@ -45,6 +47,7 @@ def privatize(
     """Randomise every record of a table once; the reports may leave, the records stay."""
     from graphveil.graph.tables import TableFile
     from graphveil.local.collecting import openness_note
+    from graphveil.local.graph_source import GraphSource
     from graphveil.local.promise import Local, Openness
     from graphveil.local.tables import Privatizer
     from graphveil.privacy.noise import Noise
@@ -58,8 +61,13 @@ def privatize(
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
+    source: TableFile | GraphSource = TableFile(records)
+    if records.suffix == ".npz":
+        source = GraphSource(records)
+        identifier, label, contacts = "id", "label", "contacts"
+        classes = source.classes if classes is None else classes
     job = Privatizer(
-        TableFile(records), promise, identifier, tuple(features or ["*"]), label, contacts, classes, lower, upper,
+        source, promise, identifier, tuple(features or ["*"]), label, contacts, classes, lower, upper,
         mechanism, on_outside == "raise", holder,
     )  # fmt: skip
     start = time.perf_counter()

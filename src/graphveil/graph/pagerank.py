@@ -19,6 +19,8 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.graph.lists import Lists
 
+BLOCK = 32  # sources solved together: memory stays at a few dense vectors per source
+
 
 def walk_matrix(lists: Lists) -> sp.csr_matrix:
     """P, one row per sender: uniform over the own list, or staying put if it is empty."""
@@ -120,17 +122,27 @@ def ista_rows(
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     root = np.sqrt(degrees)
     smooth = sp.diags(1 / root) @ adjacency @ sp.diags(1 / root)
-    linear = np.zeros((nodes, len(sources)))
-    linear[sources, np.arange(len(sources))] = teleport / root[sources]
     shrink = (rho * teleport * root)[:, None]
-    q = np.zeros_like(linear)
-    for _ in range(iterations):
-        moved = np.maximum((1 - teleport) / 2 * (q + smooth @ q) + linear - shrink, 0.0)
-        change = float(np.abs(moved - q).max(initial=0.0))
-        q = moved
-        if change <= tolerance * rho * teleport:
-            break
-    return (root[:, None] * q).T
+    rows = np.empty((len(sources), nodes))
+    for first in range(0, len(sources), BLOCK):
+        block = np.asarray(sources)[first : first + BLOCK]
+        linear = np.zeros((nodes, block.size))
+        linear[block, np.arange(block.size)] = teleport / root[block]
+        q = np.zeros_like(linear)
+        for _ in range(iterations):
+            moved = smooth @ q
+            moved += q
+            moved *= (1 - teleport) / 2
+            moved += linear
+            moved -= shrink
+            np.maximum(moved, 0.0, out=moved)
+            q -= moved
+            change = float(np.abs(q, out=q).max(initial=0.0))
+            q = moved
+            if change <= tolerance * rho * teleport:
+                break
+        rows[first : first + BLOCK] = (root[:, None] * q).T
+    return rows
 
 
 def _check(lists: Lists, sources: np.ndarray, teleport: float) -> None:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.local.promise import Part
-from graphveil.local.randomizers.base import Contacts
+from graphveil.local.randomizers.base import Contacts, Randomizer, outside
 from graphveil.local.report import Report, Round, digest_of
 from graphveil.privacy.noise import Noise
 
@@ -54,6 +54,7 @@ class Client:
         self._noise = noise
         self._records = {part: _aligned(part, record, len(self.ids)) for part, record in records.items()}
         self._sent: dict[str, tuple[Report, str]] = {}
+        self.clipped = 0  # attributes outside the public range so far: for the owner's eyes, never sent
         if not len(self.ids):
             raise InputError(f"holder {holder!r} has no vertices: leave it out")
         if len(np.unique(self.ids)) != len(self.ids):
@@ -85,6 +86,8 @@ class Client:
         if round.part is Part.LABELS:
             labelled = records != NO_LABEL
             records, ids = records[labelled], ids[labelled]
+        if round.part is Part.FEATURES:
+            self.clipped += outside_range(records, round.randomizer)
         values = round.randomizer.randomize(records, broadcast, self._noise)
         return Report(round.name, ids, values, self.holder)
 
@@ -132,6 +135,17 @@ def one_reporter_each(holders: Mapping[str, Any]) -> dict[str, np.ndarray]:
         chosen[name] = np.array([vertex for vertex in ids if vertex not in taken], dtype=np.int64)
         taken.update(ids)
     return chosen
+
+
+def outside_range(rows: Any, randomizer: Randomizer) -> int:
+    """How many attributes miss the randomizer's public range (they are clipped); 0 if it has none."""
+    lower, upper = getattr(randomizer, "lower", None), getattr(randomizer, "upper", None)
+    if lower is None or upper is None:
+        return 0
+    if not sp.issparse(rows):
+        return outside(rows, lower, upper)
+    zeros = rows.shape[0] * rows.shape[1] - rows.nnz
+    return outside(rows.data, lower, upper) + (0 if lower <= 0 <= upper else zeros)
 
 
 def _aligned(part: Part, record: Any, vertices: int) -> Any:

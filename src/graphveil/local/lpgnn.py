@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     Loss = Callable[[Tensor], Tensor]
 
-LOSSES = ("drop", "forward")
+LOSSES = ("drop", "forward", "auto")
+LOOK_EVERY = 5  # epochs between two looks at the released validation labels
 
 
 class Lpgnn(LocalMethod):
@@ -36,7 +37,8 @@ class Lpgnn(LocalMethod):
     Args:
         backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
         feature_steps, label_steps: K_x and K_y.
-        loss: ``drop`` or ``forward`` (no label propagation).
+        loss: ``drop`` (the paper), ``forward`` (no label propagation; better on dense graphs) or ``auto``: train both and
+            keep the one with the lesser loss on the released validation labels.
         lower, upper: the public range of every attribute.
         compress: wider reports are multiplied by a public random matrix of so many columns (post-processing: speed).
         hidden, epochs, learning_rate, weight_decay, dropout: of training.
@@ -59,7 +61,7 @@ class Lpgnn(LocalMethod):
         backbone: str = "sage",
         feature_steps: int = 16,
         label_steps: int = 2,
-        loss: str = "drop",
+        loss: str = "auto",
         lower: float = 0.0,
         upper: float = 1.0,
         compress: int = 512,
@@ -89,7 +91,7 @@ class Lpgnn(LocalMethod):
         if self.backbone not in NAMES:
             raise InputError(f"lpgnn: unknown backbone {self.backbone!r}; known are: {', '.join(NAMES)}")
         if self.loss not in LOSSES:
-            raise InputError(f"lpgnn: loss is drop or forward, got {self.loss!r}")
+            raise InputError(f"lpgnn: loss is drop, forward or auto, got {self.loss!r}")
         if not self.lower < self.upper:
             raise InputError(f"lpgnn: the public range {self.lower:g}..{self.upper:g} is empty")
 
@@ -126,8 +128,12 @@ class Lpgnn(LocalMethod):
         matrix = normalised(session.raw_edges, session.facts.nodes, self_loops=False)
         inputs = kprop(matrix.astype(np.float32), self._columns(rows, session.coins), self.feature_steps)
         inputs = (inputs - inputs.mean(axis=0)) / (inputs.std(axis=0) + 1e-9)
-        scores, loss, epoch = self._descend(session, matrix, inputs, reports, channel)
-        return ScoresPredictor(scores, {"validation_loss": loss, "epoch": epoch})
+        seed = int(session.coins.integers(2**31))
+        losses = ("drop", "forward") if self.loss == "auto" else (self.loss,)
+        runs = {kind: self._descend(session, matrix, inputs, reports, channel, kind, seed) for kind in losses}
+        best = min(runs, key=lambda kind: runs[kind][1])
+        scores, loss, epoch = runs[best]
+        return ScoresPredictor(scores, {"loss": best, "validation_loss": loss, "epoch": epoch})
 
     def _columns(self, rows: object, coins: np.random.Generator) -> Array:
         """Dense columns of the reports, compressed by a public random matrix if there are many.
@@ -144,7 +150,14 @@ class Lpgnn(LocalMethod):
         return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
 
     def _descend(
-        self, session: Session, matrix: sp.csr_matrix, inputs: Array, reports: np.ndarray, channel: Array
+        self,
+        session: Session,
+        matrix: sp.csr_matrix,
+        inputs: Array,
+        reports: np.ndarray,
+        channel: Array,
+        kind: str,
+        seed: int,
     ) -> tuple[np.ndarray, float, int]:
         """Train; the scores of the epoch with the least loss on the released validation labels."""
         import torch
@@ -152,7 +165,6 @@ class Lpgnn(LocalMethod):
         from graphveil.learn.backbones import build_backbone
         from graphveil.local.denoise import forward_loss
 
-        seed = int(session.coins.integers(2**31))
         network = build_backbone(self.backbone, inputs.shape[1], self.hidden, session.facts.classes, self.dropout, seed)
         x, edges = torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(session.raw_edges)
         noise, heard = torch.as_tensor(channel, dtype=torch.float32), torch.as_tensor(reports)
@@ -161,7 +173,7 @@ class Lpgnn(LocalMethod):
         )
         if not (len(train) and len(validation)):
             raise InputError("lpgnn needs labelled train and validation vertices: check the split")
-        target = self._loss(matrix, reports, noise, train)
+        target = self._loss(kind, matrix, reports, noise, train)
         optimizer = torch.optim.Adam(network.parameters(), self.learning_rate, weight_decay=self.weight_decay)
         best: tuple[float, np.ndarray, int] = (np.inf, np.zeros(0), 0)
         with torch.random.fork_rng(devices=[]):
@@ -171,22 +183,24 @@ class Lpgnn(LocalMethod):
                 optimizer.zero_grad()
                 target(network(x, edges)).backward()
                 optimizer.step()
+                session.tell("epochs", epoch + 1, self.epochs)
+                if (epoch + 1) % LOOK_EVERY and epoch + 1 < self.epochs:
+                    continue
                 network.eval()
                 with torch.no_grad():
                     logits = network(x, edges)
                     loss = float(forward_loss(logits[validation], noise, heard[validation]))
                 if loss < best[0]:
                     best = (loss, logits.double().numpy(), epoch + 1)
-                session.tell("epochs", epoch + 1, self.epochs)
         return best[1], best[0], best[2]
 
-    def _loss(self, matrix: sp.csr_matrix, reports: np.ndarray, noise: Tensor, train: Tensor) -> Loss:
+    def _loss(self, kind: str, matrix: sp.csr_matrix, reports: np.ndarray, noise: Tensor, train: Tensor) -> Loss:
         """Drop, or plain forward correction."""
         import torch
 
         from graphveil.local.denoise import forward_loss, kprop
 
-        if self.loss == "forward":
+        if kind == "forward":
             heard = torch.as_tensor(reports)[train]
             return lambda logits: forward_loss(logits[train], noise, heard)
         one_hot = np.eye(noise.shape[0])[np.maximum(reports, 0)] * (reports >= 0)[:, None]

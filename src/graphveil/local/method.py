@@ -7,13 +7,14 @@ scores of all slots, computed from reports alone.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.errors import InputError
+from graphveil.errors import DataWarning, InputError
 from graphveil.local.certificate import LocalCertificate, Spent
 from graphveil.local.client import NO_LABEL, Client
 from graphveil.local.collector import Collector
@@ -156,6 +157,12 @@ class LocalMethod(PrivateMethod):
         )
         open_raw_parts(session, graph)
         predictor = self.train(session)
+        clipped = sum(client.clipped for client in clients)
+        if clipped:
+            message = (
+                f"{clipped} attributes lay outside the public range and were clipped (the number stays with the owners)"
+            )
+            warnings.warn(message, DataWarning, stacklevel=2)
         certificate = LocalCertificate.of(
             promise,
             facts,

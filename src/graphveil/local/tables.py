@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.tables import TableFile, text_column
+from graphveil.local.graph_source import GraphSource
 from graphveil.local.promise import Local, Openness
 from graphveil.local.randomizers import Direction, LabelResponse, LaplaceRows, MultiBit, Piecewise, Randomizer
 from graphveil.local.randomizers.base import outside
@@ -43,7 +44,7 @@ MECHANISMS: dict[str, type[Any]] = {
 class Privatizer:
     """How a table of records becomes a table of reports. ``contacts`` are only ever passed on in the clear, if raw."""
 
-    source: TableFile
+    source: TableFile | GraphSource
     promise: Local
     identifier: str | None = None
     features: tuple[str, ...] = ("*",)

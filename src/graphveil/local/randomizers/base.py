@@ -68,6 +68,14 @@ class Randomizer(ABC):
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         """Log-probability (or log-density) of one report of one record; minus infinity where it cannot occur."""
 
+    def estimate(self, reports: Any, broadcast: Any = None) -> Any:
+        """What the reports say about the records, without bias."""
+        raise InputError(f"{type(self).__name__} has no unbiased estimate")
+
+    def variance(self, record: Any = None) -> Any:
+        """The exact variance of each number of the estimate for this record."""
+        raise InputError(f"{type(self).__name__} has no unbiased estimate, hence no variance")
+
     def log_ratio(self, a: Any, b: Any, report: Any, broadcast: Any = None) -> float:
         """``log P(report | a) - log P(report | b)``; nan if neither record can produce the report."""
         left, right = self.log_density(a, report, broadcast), self.log_density(b, report, broadcast)

@@ -67,12 +67,13 @@ class BucketResponse(Randomizer):
         size = np.count_nonzero(bucket_of == bucket)
         return self.response.log_density(bucket_of[int(record)], bucket) - math.log(size)
 
-    def estimate(self, reports: Any, broadcast: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased one-hot buckets of the true contacts."""
         return self.response.estimate(self._checked(broadcast)[np.asarray(reports)])
 
-    def variance(self, bucket: int) -> Array:
-        return self.response.variance(bucket)
+    def variance(self, record: Any = None) -> Array:
+        """For a contact in the bucket ``record``."""
+        return self.response.variance(record)
 
     def _checked(self, broadcast: Any) -> np.ndarray:
         bucket_of = np.asarray(broadcast, dtype=np.int64)

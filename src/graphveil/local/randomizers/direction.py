@@ -25,10 +25,10 @@ class Direction(Randomizer):
 
     Candidates are drawn from the uniform law, which does not see the record, and one is kept if it lies in the cap or else
     with probability e^-epsilon. Lemma: the density is hi in the cap and lo = hi e^-epsilon outside, with the same hi for
-    every x (the sphere looks alike from everywhere), so the ratio is e^epsilon exactly; the digits of v come from a draw
-    that was made before x was looked at. An empty row is answered by a uniform direction, lo <= 1 <= hi. Unbiased:
-    E[v] = mean x; gamma maximises ``mean``. ``projected=None`` keeps the d attributes; else P is a public Gaussian matrix to
-    so many dimensions, drawn from ``projection_seed``. Tests: ``tests/local/test_direction.py``.
+    every x (the sphere looks alike from everywhere; for normals on a grid of 2^-40, up to about that), so the ratio is
+    e^epsilon; the digits of v come from a draw that was made before x was looked at. An empty row is answered by a uniform
+    direction, lo <= 1 <= hi. Unbiased: E[v] = mean x; gamma maximises ``mean``. ``projected=None`` keeps the d attributes;
+    else P is a public Gaussian matrix to so many dimensions, drawn from ``projection_seed``. Tests: ``test_direction.py``.
     """
 
     unit: ClassVar[Unit] = Unit.VERTEX
@@ -112,11 +112,11 @@ class Direction(Randomizer):
         low = -math.log(self.cap / self.reject + 1 - self.cap)
         return low - (math.log(self.reject) if float(np.dot(report, x)) >= self.threshold else 0.0)
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased for the unit vectors of :meth:`directions`."""
         return np.asarray(reports) / self.mean
 
-    def variance(self, record: Any) -> float:
+    def variance(self, record: Any = None) -> float:
         """Mean squared error of the whole estimated vector: 1/m^2 - 1 (for a row that is not empty)."""
         return 1 / self.mean**2 - 1
 

@@ -75,11 +75,11 @@ class EdgeListResponse(Randomizer):
         flipped = len(np.setxor1d(np.asarray(record, dtype=np.int64), np.asarray(report, dtype=np.int64)))
         return flipped * math.log(self.flip) + (self.slots - flipped) * math.log1p(-self.flip)
 
-    def estimate(self, report: Any) -> np.ndarray:
+    def estimate(self, reports: Any, broadcast: Any = None) -> np.ndarray:
         """Unbiased bits of one list: (bit - flip)/(1 - 2 flip)."""
         bits = np.zeros(self.slots)
-        bits[np.asarray(report, dtype=np.int64)] = 1.0
+        bits[np.asarray(reports, dtype=np.int64)] = 1.0
         return (bits - self.flip) / (1 - 2 * self.flip)
 
-    def variance(self, record: Any) -> np.ndarray:
+    def variance(self, record: Any = None) -> np.ndarray:
         return np.full(self.slots, self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2)

@@ -65,7 +65,7 @@ class LabelHistogram(Randomizer):
         distance = np.abs(np.asarray(report) - self.counts(np.asarray(record, dtype=np.int64), broadcast)[0]).sum()
         return -float(distance) / self.scale - self.bins * math.log(2 * self.scale)
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         return np.asarray(reports)
 
     def variance(self, record: Any = None) -> Array:

@@ -59,11 +59,11 @@ class LabelResponse(Randomizer):
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         return math.log(self.keep if int(record) == int(report) else self.other)
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased one-hot rows: (one-hot - other)/(keep - other)."""
         return (np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other)
 
-    def variance(self, record: Any) -> Array:
+    def variance(self, record: Any = None) -> Array:
         """Of each entry of the estimated one-hot row."""
         probability = self.channel[int(record)]
         return probability * (1 - probability) / (self.keep - self.other) ** 2

@@ -57,10 +57,10 @@ class LaplaceRows(Randomizer):
         distance = np.abs(np.asarray(report) - np.rint(clean / cell) * cell).sum()
         return -float(distance) / self.scale - self.width * math.log(2 * self.scale)
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         return np.asarray(reports)
 
-    def variance(self, record: Any) -> Array:
+    def variance(self, record: Any = None) -> Array:
         return np.full(self.width, 2 * self.scale**2)
 
     def _bounded(self, rows: Array) -> Array:

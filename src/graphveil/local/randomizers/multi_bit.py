@@ -76,13 +76,13 @@ class MultiBit(Randomizer):
         bits = np.log(np.where(report[chosen] > 0, up, 1 - up))
         return float(bits.sum()) - math.log(math.comb(self.width, self.m))
 
-    def estimate(self, reports: Any) -> Any:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Any:
         """Unbiased rows; sparse reports give ``(sparse part, offset)`` added up, i.e. a dense array."""
         scale = self.width * (self.upper - self.lower) / (2 * self.m * (1 - 2 * self.q))
         dense = reports.toarray() if sp.issparse(reports) else np.asarray(reports)
         return scale * dense.astype(np.float64) + (self.lower + self.upper) / 2
 
-    def variance(self, record: Any) -> Array:
+    def variance(self, record: Any = None) -> Array:
         """Of each coordinate of the estimate: (d/m) (range/(2(1-2q)))^2 - (x - middle)^2."""
         half = (self.upper - self.lower) / 2
         x = np.clip(np.asarray(record, dtype=np.float64), self.lower, self.upper) - (self.lower + self.upper) / 2

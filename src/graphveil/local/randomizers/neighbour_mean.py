@@ -77,8 +77,8 @@ class NeighbourMean(Randomizer):
         squared = float(np.square(np.asarray(report) - centre).sum())
         return -squared / (2 * sigma**2) - self.width / 2 * math.log(2 * math.pi * sigma**2)
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         return np.asarray(reports)
 
-    def variance(self, record: Any) -> Array:
+    def variance(self, record: Any = None) -> Array:
         return np.full(self.width, self.sigma(len(record)) ** 2)

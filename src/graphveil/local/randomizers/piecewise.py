@@ -188,12 +188,12 @@ class Piecewise(Randomizer):
         mass = self.law.log_mass(x[chosen], report[chosen])
         return float(mass.sum()) - math.log(math.comb(self.width, self.m))
 
-    def estimate(self, reports: Any) -> Array:
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         dense = reports.toarray() if sp.issparse(reports) else np.asarray(reports, dtype=np.float64)
         scale = 1.0 if self.rest is Rest.RAW else self.width / self.m
         return (self.lower + self.upper) / 2 + (self.upper - self.lower) / 2 * scale * dense
 
-    def variance(self, record: Any) -> Array:
+    def variance(self, record: Any = None) -> Array:
         """Of each coordinate of the estimate: (d/m) E[value^2] - x^2 in units of half the range (``rest=zero``)."""
         x = self._scaled(np.asarray(record, dtype=np.float64))
         second = self.law.second_moment(x)
