@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
 
 SMALL = 6000  # nodes up to which kernels and nearest neighbours are affordable
-RATE, HIDDEN, DECAY = 0.01, 64, 1e-3
+HIDDEN = 64
+RATE, DECAY = 0.01, 1e-3
+LARGE_RATE, LARGE_DECAY, LARGE_EPOCHS = 0.03, 1e-4, 100  # above SMALL nodes
 
 
 def public_log_probabilities(
@@ -82,6 +84,7 @@ def _network(
     from graphveil.graph import DenseRows, SparseRows
     from graphveil.learn import MLP, Activation, Adam, CentredRows, train_plainly
 
+    large = rows.shape[0] > SMALL
     dense = rows.nnz > 0.2 * np.prod(rows.shape)
     stored = DenseRows(torch.from_numpy(rows.toarray())) if dense else SparseRows(rows)
     inputs = CentredRows(stored, np.zeros(rows.shape[1]), bias=0.1)
@@ -91,10 +94,10 @@ def _network(
         network,
         inputs,
         targets,
-        epochs=epochs,
+        epochs=min(epochs, LARGE_EPOCHS) if large else epochs,
         coins=coins,
-        optimizer=Adam(RATE),
-        weight_decay=DECAY,
+        optimizer=Adam(LARGE_RATE if large else RATE),
+        weight_decay=LARGE_DECAY if large else DECAY,
         dropout=dropout,
         progress=report,
     )
