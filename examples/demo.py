@@ -20,7 +20,7 @@ from graphveil.report.plots import Curve, privacy_accuracy_plot
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SEEDS = (0, 1, 2)
-PRIVATE = {"DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
+PRIVATE = {"Ballot": gv.Ballot, "DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
 OPEN = {"MLP, not private": gv.Mlp, "GAP, not private": gv.Gap}
 OUTPUT = Path("demo-output")
 
@@ -64,7 +64,7 @@ def main() -> None:
     Console().print(table)
 
     # The model to keep: no seed, so its noise comes from the operating system and nobody can subtract it.
-    released = gv.Gap().fit(graphs[0], gv.NodeLevel(epsilon=8))
+    released = gv.Ballot().fit(graphs[0], gv.NodeLevel(epsilon=8))
     print(released.certificate)
 
     OUTPUT.mkdir(exist_ok=True)

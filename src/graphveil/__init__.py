@@ -12,10 +12,13 @@ Names are imported when first used, so that planning and listing need no deep-le
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not burn the core that works; read by torch
 
 if TYPE_CHECKING:
     from graphveil.audit.conformance import check_private_method

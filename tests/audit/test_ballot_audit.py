@@ -14,6 +14,7 @@ from graphveil.audit.neighbours import neighbours, worst_case_graph
 from graphveil.audit.replay import Recorder, Replayer
 from graphveil.graph import load_dataset
 from graphveil.methods.ballot import Ballot
+from graphveil.methods.ballot_statements import row_share
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
@@ -143,3 +144,27 @@ def test_one_undirected_edge_costs_at_most_the_record_promise():
             method.fit(other, promise, seed=0, tape=replayer)
             spent = sum((m.distance / m.release.mechanism.sigma) ** 2 for m in replayer.measured)
             assert math.sqrt(spent) <= model.certificate.implied["mu"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mode", ["homophilous", "structural"])
+def test_a_receiver_that_vanishes_with_its_edges_costs_at_most_the_printed_figure(mode):
+    """mu sqrt(1 + row_share D^2) for calibration and query nodes of degree D >= 2: the sentence of the certificate."""
+    data, _ = worst_case_graph(1)
+    method, recorder = Ballot(**{**SMALL, **MODES[mode], "least_votes": 0.6}), Louder(1.0)
+    model = method.fit(data, PROMISES["record"], seed=0, tape=recorder)
+    edges = data.edge_index.numpy()
+    checked = 0
+    for r in np.flatnonzero((data.val_mask | data.test_mask).numpy()):
+        degree = int((edges[0] == r).sum())
+        if degree < 2:
+            continue
+        gone = data.clone()
+        gone.x[r], gone.y[r] = 0.0, -1
+        gone.edge_index = data.edge_index[:, (edges != r).all(axis=0)]
+        replayer = Replayer(recorder.events, None)
+        method.fit(gone, PROMISES["record"], seed=0, tape=replayer)
+        spent = sum((m.distance / m.release.mechanism.sigma) ** 2 for m in replayer.measured)
+        limit = model.certificate.implied["mu"] * math.sqrt(1 + row_share(method, structural=True) * degree**2)
+        assert math.sqrt(spent) <= limit
+        checked += 1
+    assert checked > 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from importlib import import_module
@@ -12,8 +11,6 @@ import typer
 
 from graphveil import __version__
 from graphveil.errors import DataWarning, GraphveilError
-
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not burn the core that works; read by torch
 
 COMMANDS = (
     "datasets",
