@@ -208,3 +208,12 @@ def test_cora_reaches_its_target(cora, epsilon, floor):
         for s, d in enumerate(seeded_splits(cora, range(100, 105)))
     ]
     assert 100 * np.mean(scores) > floor
+
+
+def test_the_certificate_says_up_front_who_is_covered_by_less_than_node_adjacency(friendly):
+    promise = gv.NodeLevel(8.0, adjacency="node")
+    certificate = Ballot(structural="off").fit(friendly, promise, seed=0).certificate
+    assert set(certificate.weaker) == {"calibration", "query"}
+    first = str(certificate).splitlines()[2]
+    assert "BUT ONLY" in first and "calibration and query nodes" in first and "own contact list" in first
+    assert "BUT ONLY" not in str(Ballot().fit(friendly, gv.NodeLevel(8.0), seed=0).certificate)

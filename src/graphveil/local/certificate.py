@@ -246,7 +246,7 @@ def _lines(certificate: LocalCertificate) -> list[str]:
         )
     lines.append(f"  Public      {facts.nodes} slots, {facts.features} feature columns, {facts.classes} classes")
     lines += [f"              {line}" for line in certificate.public]
-    lines += [f"  Assumed     {line}" for line in certificate.assumptions]
+    lines += [f"  Terms       {line}" for line in certificate.assumptions]
     if certificate.seeded:
         lines.append(f"  WARNING     {SEEDED}")
     return lines

@@ -34,7 +34,8 @@ class Certificate:
     """The result of a run, as far as privacy goes.
 
     ``epsilon`` is what can be proved (``None``: no finite bound), ``epsilon_claimed`` what the method's paper would say;
-    the two are equal in sound mode. ``implied`` holds further consequences of the same releases.
+    the two are equal in sound mode. ``implied`` holds further consequences of the same releases, ``weaker`` the kinds of
+    records that the promise covers only under another adjacency.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     implied: Mapping[str, float | None] | None = None
     seed: int | None = None
+    weaker: Mapping[str, Adjacency] | None = None
 
     @classmethod
     def of(
@@ -83,6 +85,7 @@ class Certificate:
             assumptions=assumptions,
             implied=further,
             seed=seed,
+            weaker=dict(plan.weaker),
         )
 
     @property
@@ -113,6 +116,7 @@ class Certificate:
             "assumptions": list(self.assumptions),
             "implied": dict(self.implied or {}),
             "seed": self.seed,
+            "weaker": dict(self.weaker or {}),
         }
         return body | {"digest": digest(body)}
 
@@ -137,6 +141,7 @@ class Certificate:
                 assumptions=tuple(body["assumptions"]),
                 implied=body["implied"],
                 seed=body["seed"],
+                weaker={kind: Adjacency(name) for kind, name in body["weaker"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise InputError(f"the certificate is damaged: {type(error).__name__}: {error}") from None
@@ -197,6 +202,9 @@ def _lines(certificate: Certificate) -> list[str]:
         f"epsilon {promise.epsilon:g}, delta {promise.delta:g}",
         f"  Proved      epsilon {shown} at delta {promise.delta:g}; the promise {_verdict(certificate)}",
     ]
+    for adjacency in sorted(set((certificate.weaker or {}).values())):
+        kinds = " and ".join(kind for kind, weaker in (certificate.weaker or {}).items() if weaker == adjacency)
+        lines.insert(2, f"  BUT ONLY    for {kinds} nodes: {IN_PLAIN_WORDS[adjacency]}")
     if certificate.mode == "published":
         claimed = "none" if certificate.epsilon_claimed is None else f"{certificate.epsilon_claimed:.6g}"
         lines.append(f"  Claimed     epsilon {claimed} by the paper's own accounting")
@@ -211,7 +219,7 @@ def _lines(certificate: Certificate) -> list[str]:
     )
     lines.append(f"  Public      {sizes}")
     lines += [f"              {line}" for line in certificate.public]
-    lines += [f"  Assumed     {line}" for line in certificate.assumptions]
+    lines += [f"  Terms       {line}" for line in certificate.assumptions]
     if certificate.seeded:
         lines.append(f"  WARNING     {SEEDED}")
     return lines

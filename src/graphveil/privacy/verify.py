@@ -57,6 +57,8 @@ def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[s
         return [*found, f"the certificate cannot be interpreted: {error}"]
     if [gap.code for gap in certificate.gaps] != [gap.code for gap in plan.gaps]:
         found.append("the gaps on the certificate are not those of the plan")
+    if dict(certificate.weaker or {}) != dict(plan.weaker):
+        found.append("the kinds of records covered by less than the promise are not those of the plan")
     if certificate.mode != certificate.parameters.get("mode", "sound"):
         found.append("the mode on the certificate is not the one of the method's parameters")
     planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]
