@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 import graphveil as gv
+from graphveil.graph import prepare
 from graphveil.methods.registry import method_class
 from graphveil.privacy.promise import Promise
 
@@ -75,7 +76,7 @@ class Row:
         bound = self.adjacency.partition(":")[2] if self.adjacency.startswith("bounded-degree") else ""
         if not bound:
             return gv.load_dataset(self.dataset, seed=seed)
-        return reciprocal(gv.load_dataset(self.dataset, seed=seed, max_degree=int(bound)))
+        return prepare(gv.load_dataset(self.dataset, seed=seed, max_degree=int(bound)), ["mutual"])
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,6 @@ class Run:
     @property
     def key(self) -> str:
         return f"{self.method}|{self.row.dataset}|{self.row.setting}|{self.epsilon:g}|{self.seed}"
-
-
-def reciprocal(data: Any) -> Any:
-    """Only arcs that survived the cut in both lists, so that nobody has more contacts in either direction than the bound."""
-    sender, receiver = data.edge_index.numpy()
-    forth, back = sender * data.num_nodes + receiver, receiver * data.num_nodes + sender
-    data.edge_index = data.edge_index[:, torch.from_numpy(np.isin(forth, back))]
-    return data
 
 
 def target_rows() -> list[Row]:

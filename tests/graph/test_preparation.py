@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph import powerlaw_sbm, prepare, validate
+from graphveil.graph import Lists, powerlaw_sbm, prepare, validate
 from graphveil.graph.preparation import STEPS, cut_lists
 
 
@@ -87,3 +87,9 @@ def test_every_step_leaves_a_note_that_names_its_argument() -> None:
     assert all(
         "{}" in note for name, (_, note) in STEPS.items() if name in ("top-classes", "min-class-size", "max-degree")
     )
+
+
+def test_cut_and_mutual_lists_bound_both_directions() -> None:
+    data = prepare(powerlaw_sbm(seed=1, nodes=400, average_degree=30.0), ["max-degree:8", "mutual"])
+    lists = Lists.from_edge_index(data.edge_index.numpy(), 400)
+    assert 0 < lists.out_degrees.max() <= 8 and np.array_equal(lists.out_degrees, lists.in_degrees)

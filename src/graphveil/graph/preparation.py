@@ -149,6 +149,15 @@ def _max_degree(data: Data, argument: str) -> Data:
     return cut_lists(data, _number(argument, "max-degree"))
 
 
+def _mutual(data: Data, _: str) -> Data:
+    """Only arcs whose reverse is there: after a cut of the lists, nobody then has more contacts in either direction."""
+    senders, receivers = data.edge_index.numpy().astype(np.int64)
+    nodes = int(data.num_nodes)
+    kept = np.isin(senders * nodes + receivers, receivers * nodes + senders)
+    data.edge_index = data.edge_index[:, torch.from_numpy(kept)]
+    return data
+
+
 def _labels(data: Data) -> np.ndarray:
     if data.get("y") is None:
         raise InputError("this preparation needs labels, and the data have none")
@@ -175,5 +184,6 @@ STEPS: dict[str, tuple[Step, str]] = {
     "clip-counts": (_clip_counts, "features above 1 set to 1"),
     "label-column": (_label_column, "feature column {} used as label"),
     "max-degree": (_max_degree, MAX_DEGREE_NOTE),
+    "mutual": (_mutual, "arcs that only one of the two lists has were removed (reads the edges)"),
 }
 """What can be asked for by name, and the note it leaves."""
