@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +51,11 @@ def test_a_row_holds_within_the_larger_of_0_7_and_two_standard_errors(utility, t
     assert "| cora | node / record / zero-out | 4 |" in utility.as_markdown([summary])
 
 
-def test_cut_lists_are_made_reciprocal_so_that_the_degree_promise_is_true(utility):
-    data = Data(edge_index=torch.tensor([[0, 1, 0, 2, 3], [1, 0, 2, 0, 0]]), num_nodes=4)
-    kept = utility.reciprocal(data).edge_index.numpy()
-    assert sorted(map(tuple, kept.T)) == [(0, 1), (0, 2), (1, 0), (2, 0)]
-    assert np.array_equal(np.bincount(kept[0], minlength=4), np.bincount(kept[1], minlength=4))
+def test_the_graphs_of_bounded_rows_keep_their_degree_promise(utility):
+    row = utility.Row("powerlaw-sbm", "node", "bounded-degree:7", "replace", 16.0, 50.0)
+    senders, receivers = row.load(0).edge_index.numpy()
+    degrees = np.bincount(senders), np.bincount(receivers)
+    assert max(map(max, degrees)) == 7 and len(senders) > 1000
 
 
 def test_every_target_row_names_a_promise_that_ballot_supports(utility):
