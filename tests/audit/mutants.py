@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
 
+from graphveil.local.lpgnn import Lpgnn
+from graphveil.local.promise import Local
+from graphveil.local.recommended import LocalRecipe
 from graphveil.methods import aggregation, gap, own_predictor
 from graphveil.methods.dp_mlp import DpMlp
+from graphveil.methods.dp_sage import DpSage
+from graphveil.methods.dpar import Dpar
 from graphveil.methods.gap import Gap
 from graphveil.methods.gap_predictor import GapPredictor
+from graphveil.privacy.loss import epsilon_of
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.promise import EdgeLevel, NodeLevel, Promise
 
@@ -197,4 +204,190 @@ MUTANTS: dict[str, tuple[Callable[[], object], object, list[Promise]]] = {
     "batches of fixed size": (batches_of_fixed_size, SAMPLED, [RECORD]),
     "nodes in no mask not charged": (nodes_in_no_mask_not_charged, DpMlp(steps=4), [RECORD]),
     "prediction reads the edges": (prediction_reads_the_edges, Gap(**SMALL_GAP), [RECORD]),
+}
+
+
+# Mutants of sampling, accounting and local randomizers: caught by the audit (tests/audit/test_audit_mutants.py).
+
+
+@contextmanager
+def group_counted_as_one_row() -> Iterator[None]:
+    """Lemma G forgotten: the noise covers one row, a person touches several."""
+    from graphveil.methods.dp_sage import DpSage
+
+    with patch.object(DpSage, "group", lambda self, promise: (1, 0)):
+        yield
+
+
+@contextmanager
+def one_batch_for_all_steps() -> Iterator[None]:
+    """The coins of a batch are drawn once and kept."""
+    drawn: dict[tuple[float, int], np.ndarray] = {}
+    original = Noise.coins
+
+    def coins(self: Noise, rate: float, size: int) -> np.ndarray:
+        return drawn.setdefault((rate, size), original(self, rate, size))
+
+    with patch.object(Noise, "coins", coins):
+        yield
+
+
+@contextmanager
+def noise_that_remembers() -> Iterator[None]:
+    """Every draw of a shape leans on the one before: right law, wrong dependence."""
+    last: dict[tuple[int, ...], np.ndarray] = {}
+    original = Noise.gaussian
+
+    def gaussian(self: Noise, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
+        fresh = original(self, sigma, shape) / sigma
+        key = tuple(np.atleast_1d(shape))
+        mixed = 0.6 * last.get(key, fresh) + 0.8 * fresh if key in last else fresh
+        last[key] = mixed
+        return self._on_grid(mixed.copy(), sigma)
+
+    with patch.object(Noise, "gaussian", gaussian):
+        yield
+
+
+@contextmanager
+def _accounting(**changes: object) -> Iterator[None]:
+    """``graphveil.privacy.loss`` with other functions and without what it remembers."""
+    import graphveil.privacy.loss as loss
+
+    remembered = (loss._epsilon_by_pld, loss._distribution)
+    with ExitStack() as stack:
+        for name, value in changes.items():
+            stack.enter_context(patch.object(loss, name, value))
+        for function in remembered:
+            function.cache_clear()
+        yield
+    for function in remembered:
+        function.cache_clear()
+
+
+@contextmanager
+def replacing_accounted_as_removing() -> Iterator[None]:
+    """One row changes into another; the accountant thinks that it vanishes."""
+    import graphveil.privacy.loss as loss
+
+    original = loss._distribution.__wrapped__
+    removing = lambda found: original(
+        replace(found, replace=False) if isinstance(found, loss.SampledGaussian) else found
+    )
+    with _accounting(_distribution=lru_cache(removing)):
+        yield
+
+
+@contextmanager
+def sampling_rate_halved_in_the_accounting() -> Iterator[None]:
+    """The accountant is told half of the rate at which batches are drawn."""
+    import graphveil.privacy.loss as loss
+
+    original = loss._distribution.__wrapped__
+    halved = lambda found: original(
+        replace(found, rate=found.rate / 2) if isinstance(found, (loss.SampledGaussian, loss.SampledGroup)) else found
+    )
+    with _accounting(_distribution=lru_cache(halved)):
+        yield
+
+
+@contextmanager
+def gaussians_added_like_their_maximum() -> Iterator[None]:
+    """Composition forgets all but the largest Gaussian parameter."""
+    import graphveil.privacy.loss as loss
+
+    original = loss.compose
+
+    def compose(losses):  # type: ignore[no-untyped-def]
+        listed = list(losses)
+        mus = [found.mu for found in listed if isinstance(found, loss.Gdp)]
+        return original([*(f for f in listed if not isinstance(f, loss.Gdp)), *([loss.Gdp(max(mus))] if mus else [])])
+
+    with _accounting(compose=compose):
+        yield
+
+
+@contextmanager
+def linear_amplification() -> Iterator[None]:
+    """Sampled slots are said to cost rate times epsilon."""
+    import graphveil.privacy.plan as plan
+
+    linear = lambda losses, delta, rate: rate * epsilon_of(losses, delta / rate)
+    check = patch("graphveil.audit.accountants.amplified_epsilon", linear)
+    with patch.object(plan, "amplified_epsilon", linear), _accounting(amplified_epsilon=linear), check:
+        yield
+
+
+@contextmanager
+def bits_at_the_whole_budget() -> Iterator[None]:
+    """Every sampled attribute of the multi-bit mechanism gets the whole epsilon."""
+    from graphveil.local.randomizers import MultiBit
+
+    with patch.object(MultiBit, "q", property(lambda self: 1 / (math.exp(self.budget) + 1))):
+        yield
+
+
+@contextmanager
+def labels_kept_too_often() -> Iterator[None]:
+    """The sampler keeps labels more often than its stated probabilities say."""
+    from graphveil.local.randomizers import LabelResponse
+
+    original = LabelResponse.randomize
+
+    def randomize(self, records, broadcast, rng):  # type: ignore[no-untyped-def]
+        drawn = np.asarray(original(self, records, broadcast, rng))
+        return np.where(rng.coins(0.3, drawn.size).reshape(drawn.shape), records, drawn)
+
+    with patch.object(LabelResponse, "randomize", randomize):
+        yield
+
+
+@contextmanager
+def counts_with_half_the_noise() -> Iterator[None]:
+    """Swapping a contact moves two counts; the Laplace noise is for one."""
+    from graphveil.local.randomizers import LabelHistogram
+
+    with patch.object(LabelHistogram, "scale", property(lambda self: 1 / self.budget)):
+        yield
+
+
+@contextmanager
+def second_answer_with_fresh_noise() -> Iterator[None]:
+    """A client forgets what it has sent."""
+    from graphveil.local.client import Client
+
+    original = Client.report
+
+    def report(self, name, broadcast=None):  # type: ignore[no-untyped-def]
+        self._sent.pop(name, None)
+        return original(self, name, broadcast)
+
+    with patch.object(Client, "report", report):
+        yield
+
+
+REPLACED = NodeLevel(4.0, 1e-4, relation="replace")
+NODE = NodeLevel(4.0, 1e-4, adjacency="node")
+SAGE = {"steps": 6, "hidden": 3, "max_degree": 3, "batch_rate": 0.5}
+SLOTS = {"steps": 3, "sources": 6, "hidden": 4, "projection": 3, "graph_rate": 0.1}
+ACCOUNTING = {
+    "replacing accounted as removing": replacing_accounted_as_removing,
+    "sampling rate halved": sampling_rate_halved_in_the_accounting,
+    "Gaussians added like their maximum": gaussians_added_like_their_maximum,
+    "linear amplification": linear_amplification,
+}
+MORE_MUTANTS: dict[str, tuple[Callable[[], object], Callable[[], object], object]] = {
+    "group counted as one row": (group_counted_as_one_row, lambda: DpSage(**SAGE), RECORD),
+    "one batch for all steps": (one_batch_for_all_steps, lambda: DpMlp(**SAMPLED.get_params()), RECORD),
+    "noise that remembers": (noise_that_remembers, lambda: Gap(**SMALL_GAP), RECORD),
+    "replacing accounted as removing": (
+        replacing_accounted_as_removing,
+        lambda: DpMlp(network="paper", epochs=2, hidden=4, batch_size=5),
+        REPLACED,
+    ),
+    "linear amplification": (linear_amplification, lambda: Dpar(**SLOTS), NODE),
+    "bits at the whole budget": (bits_at_the_whole_budget, lambda: Lpgnn(), Local(6.0, 1.0, "raw")),
+    "labels kept too often": (labels_kept_too_often, lambda: Lpgnn(), Local(1.0, 1.0, "raw")),
+    "counts with half the noise": (counts_with_half_the_noise, lambda: LocalRecipe(), Local("withheld", 1.0, 1.0)),
+    "second answer with fresh noise": (second_answer_with_fresh_noise, lambda: Lpgnn(), Local(1.0, 1.0, "raw")),
 }

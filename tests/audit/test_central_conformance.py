@@ -3,6 +3,7 @@
 import pytest
 
 from graphveil.audit.conformance import ConformanceError, check_private_method, example_promise, inspect_method
+from graphveil.audit.neighbours import worst_case_graph
 from graphveil.methods.dp_sage import DpSage
 from graphveil.methods.dpar import Dpar
 from graphveil.methods.dpdgc import Dpdgc
@@ -30,6 +31,9 @@ SOUND = [
     NipGnn(**NIP),
     NipGnn(**NIP, labels="rr"),
     NipGnn(**NIP, allocation="uniform", residual=False, hops=1),
+    NipGnn(**NIP, labels="rr", noise="laplace"),
+    NipGnn(**NIP, messages="labels"),
+    NipGnn(**NIP, labels="rr", noise="laplace", messages="rr-labels", hops=3),
 ]
 PUBLISHED = [
     Dpdgc(mode="published", hidden=4, width=8, epochs=2, paper_epochs=2, max_degree=2, row_norm=1.0),
@@ -59,7 +63,8 @@ def test_published_modes_fail_with_exactly_the_codes_on_their_card(method):
 
 @pytest.mark.parametrize("method", [*PUBLISHED, *EXPOSED], ids=repr)
 def test_each_published_promise_fails_with_exactly_the_gaps_of_its_plan(method):
-    facts = PublicFacts(200, 6, 3)
+    cap = method.get_params().get("max_degree")
+    facts = PublicFacts.of(worst_case_graph(clique=8 if cap is None else min(int(1.3 * cap) + 3, 140))[0])
     for guarantee in sorted(method.supports, key=str):
         promise = example_promise(guarantee, 12)
         expected = {gap.code for gap in method.checked_plan(facts, promise).gaps}

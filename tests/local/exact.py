@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+
+from graphveil.audit.exact_ratios import total_mass, worst_log_ratio
+
+__all__ = ["SIX_SIGMA", "assert_attains", "assert_unbiased", "total_mass", "worst_log_ratio"]
 
 SIX_SIGMA = (
     6.0  # two-sided false-alarm rate 2e-9 per number compared, if its error is Gaussian; seeds are fixed besides
 )
-
-
-def worst_log_ratio(randomizer, records, reports, broadcast=None):
-    """The largest log-ratio of any two of the records at any of the reports; nan where neither can produce the report."""
-    densities = np.array([[randomizer.log_density(record, r, broadcast) for r in reports] for record in records])
-    with np.errstate(invalid="ignore"):
-        ratios = densities[:, None, :] - densities[None, :, :]
-    a, b, r = np.unravel_index(np.nanargmax(ratios), ratios.shape)
-    worst = randomizer.log_ratio(records[a], records[b], reports[r], broadcast)
-    assert worst == ratios[a, b, r]
-    return worst
-
-
-def total_mass(randomizer, record, reports, broadcast=None):
-    return math.fsum(math.exp(randomizer.log_density(record, report, broadcast)) for report in reports)
 
 
 def assert_attains(randomizer, worst):

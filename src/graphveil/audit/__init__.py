@@ -1,0 +1,28 @@
+"""Search for violations of a promise: neighbouring graphs, record-and-replay, exact ratios, lower bounds, one-run audits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphveil.audit.result import Audit
+
+
+def audit_method(method: Any, promise: Any, data: Any = None, **options: Any) -> Audit:
+    """Audit a method under a promise; see :func:`graphveil.audit.central.audit_central` and ``local_audit.audit_local``."""
+    from graphveil.local.promise import Local
+
+    if isinstance(promise, Local):
+        from graphveil.audit.local_audit import audit_local
+
+        return audit_local(method, promise, data, **options)
+    from graphveil.audit.central import audit_central
+
+    return audit_central(method, promise, data, **options)
+
+
+def audit_all(epsilon: float = 4.0, **options: Any) -> list[Audit]:
+    """Audit every registered method in every mode; see :func:`graphveil.audit.everything.audit_everything`."""
+    from graphveil.audit.everything import audit_everything
+
+    return audit_everything(epsilon, **options)

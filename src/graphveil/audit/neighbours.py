@@ -104,6 +104,9 @@ def neighbours(
                 _replace(data, r, covered, rng, opposite=True), f"{story} turned into its opposite", r, kind
             )
             yield Neighbour(_replace(data, r, covered, rng, opposite=False), f"{story} replaced", r, kind)
+            if covered.adjacency in (Adjacency.NODE, Adjacency.BOUNDED_DEGREE):
+                story = f"{story} turned into its opposite and is on nobody's list"
+                yield Neighbour(_opposite_and_unlisted(data, r), story, r, kind)
 
 
 def _masks(data: Data) -> dict[str, torch.Tensor]:
@@ -187,6 +190,16 @@ def _replace(data: Data, r: int, promise: Promise, rng: np.random.Generator, opp
         case _:
             raise InputError(f"no replace neighbours are known for {promise.adjacency}")
     return _with(data, np.concatenate([arcs[:, keep], new], axis=1), x=x, y=y)
+
+
+def _opposite_and_unlisted(data: Data, r: int) -> Data:
+    """Node r becomes its opposite, keeps its own list, and is dropped from everybody else's.
+
+    The worst case for lists cut by the code: r's messages turn round, and every list that had kept r takes in another entry.
+    """
+    x, y = data.x.clone(), data.y.clone()
+    x[r], y[r] = -x[r], (int(y[r]) + 1) % int(data.num_classes)
+    return _with(data, _arcs(data)[:, _arcs(data)[1] != r], x=x, y=y)
 
 
 def _edge_neighbours(

@@ -1,0 +1,81 @@
+"""Every registered method, every mode, every level: one audit each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from graphveil.audit.conformance import awkward_graph, example_promise
+from graphveil.audit.result import Audit
+from graphveil.audit.settings import audit_settings
+from graphveil.errors import InputError
+from graphveil.local.promise import LOCAL, Local
+from graphveil.methods.base import MODES, PrivateMethod
+from graphveil.methods.registry import METHODS, method_class
+from graphveil.privacy.promise import ADJACENCIES, Level, Relation
+
+Progress = Callable[[str, int, int], None]
+
+LOCAL_PROMISES = (("withheld", 1.0, "raw"), (1.0, 1.0, "raw"), ("withheld", 1.0, 1.0), (1.0, 1.0, 1.0))
+
+
+def audit_everything(
+    epsilon: float = 4.0,
+    *,
+    runs: int = 2,
+    seed: int = 0,
+    modes: tuple[str, ...] = MODES,
+    progress: Progress | None = None,
+) -> list[Audit]:
+    """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
+    from graphveil.audit import audit_method
+
+    chosen = [method for name in METHODS for method in _modes(name) if method.mode in modes]
+    jobs = [(method, promise) for method in chosen for promise in promises_of(method, epsilon, seed)]
+    found: list[Audit] = []
+    for number, (method, promise) in enumerate(jobs):
+        if progress is not None:
+            progress(f"audit {len(jobs)} promises", number, len(jobs))
+        found.append(audit_method(_fresh(method), promise, runs=runs, seed=seed))
+    if progress is not None:
+        progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
+    return found
+
+
+def _modes(name: str) -> Iterator[PrivateMethod]:
+    cls = method_class(name)
+    for mode in cls.modes:
+        yield cls().set_params(mode=mode) if "mode" in cls.parameter_defaults() else cls()
+
+
+def _fresh(method: PrivateMethod) -> PrivateMethod:
+    return type(method)(**method.get_params())
+
+
+def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[Any]:
+    """One promise per level that the method supports: undirected edges, zero-out, the first adjacency."""
+    if LOCAL in method.supports:
+        return [Local(*parts) for parts in LOCAL_PROMISES if _accepts(method, Local(*parts))]
+    small = _fresh(method).set_params(**audit_settings(method))
+    data, _ = awkward_graph(small, seed)
+    widest = int(data.edge_index[0].bincount().max())
+    found = []
+    for level, adjacencies in ADJACENCIES.items():
+        known = [g for g in method.supports if g.level is level and g.adjacency in adjacencies]
+        if level is Level.NONE or not known:
+            continue
+        first = next(adjacency for adjacency in adjacencies if any(g.adjacency is adjacency for g in known))
+        chosen = min((g for g in known if g.adjacency is first), key=lambda g: g.relation is not Relation.ZERO_OUT)
+        found.append(example_promise(chosen, widest, epsilon))
+    return found
+
+
+def _accepts(method: PrivateMethod, promise: Local) -> bool:
+    """Whether the method can work under this local promise; private edges count only if a round reports them."""
+    from graphveil.privacy.facts import PublicFacts
+
+    try:
+        _fresh(method).checked_plan(PublicFacts(33, 6, 3), promise)
+    except InputError:
+        return False
+    return True

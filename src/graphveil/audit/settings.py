@@ -1,0 +1,68 @@
+"""The graphs and hyper-parameters an audit runs with: small, quick, and such that every bound is put to the test.
+
+Mechanisms, sensitivities and accounting do not depend on these sizes; an audit prints them, and ``--set`` overrides them.
+Published modes get caps below the degrees of the graph, since a cap that never bites violates nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from graphveil.errors import InputError
+from graphveil.methods.base import PrivateMethod
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MOST_NUMBERS = 200_000_000
+SMALL: dict[str, Any] = {"hidden": 8, "epochs": 10, "steps": 20, "code_steps": 10, "width": 8, "combiner_steps": 10}
+SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
+    ("ballot", "sound"): {"assume": "homophilous", "least_votes": 0.5},
+    ("dp-mlp", "published"): {"batch_size": 5},
+    ("gap", "published"): {"max_degree": 20, "batch_size": 5, "epochs": 4},
+    ("dp-sage", "sound"): {"max_degree": 3},
+    ("dpar", "sound"): {"sources": 6, "projection": 3, "batch_size": 3},
+    ("dpar", "published"): {"sources": 16, "batch_size": 16, "clip": 0.05, "graph_rate": 0.8},
+    ("dpdgc", "published"): {"max_degree": 2, "row_norm": 1.0, "paper_epochs": 2, "epochs": 2},
+    ("nip-gnn", "published"): {"max_degree": 20},
+}
+
+
+def audit_settings(method: PrivateMethod) -> dict[str, Any]:
+    """The hyper-parameters an audit sets for this method, unless its user has set them."""
+    defaults = method.parameter_defaults()
+    wanted = {**SMALL, **SPECIAL.get((method.name, method.mode), {})}
+    untouched = {name for name, value in method.get_params().items() if value == defaults[name]}
+    return {name: value for name, value in wanted.items() if name in untouched}
+
+
+def dense(data: Data) -> Data:
+    """The same graph with ordinary features: neighbours are made by changing rows."""
+    if not (data.x.is_sparse or data.x.layout is not torch.strided):
+        return data
+    if data.x.shape[0] * data.x.shape[1] > MOST_NUMBERS:
+        raise InputError(
+            f"an audit keeps features dense, and these are {data.x.shape[0]} x {data.x.shape[1]}: take a smaller graph"
+        )
+    other = data.clone()
+    other.x = data.x.to_dense()
+    return other
+
+
+def awkward_nodes(data: Data, seed: int = 0) -> dict[str, int]:
+    """The nodes of a real graph that sensitivities are worst for: hubs of every public kind, a leaf, a loner, the last index."""
+    degrees = np.bincount(data.edge_index[0].numpy(), minlength=data.num_nodes)
+    masks = {"training": data.train_mask, "validation": data.val_mask, "test": data.test_mask}
+    train = data.train_mask.numpy()
+    chosen = {"hub": int(np.argmax(np.where(train, degrees, -1))), "last index": int(data.num_nodes) - 1}
+    for kind, mask in masks.items():
+        if bool(mask.any()):
+            chosen[f"{kind} node of highest degree"] = int(np.argmax(np.where(mask.numpy(), degrees, -1)))
+    for story, degree in (("leaf", 1), ("isolated node", 0)):
+        found = np.flatnonzero((degrees == degree) & train)
+        if found.size:
+            chosen[story] = int(np.random.default_rng(seed).choice(found))
+    return chosen

@@ -1,0 +1,88 @@
+"""``graphveil audit``: contract of its output, and one clear line for bad input."""
+
+import json
+
+import pytest
+
+from graphveil.cli.app import main
+
+
+@pytest.mark.parametrize("method", ["gap", "ballot"])
+def test_sound_methods_keep_their_promise(graphveil, method):
+    code, out, _ = graphveil("audit", method, "--level", "node", "--epsilon", 4, "--runs", 1, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["verdict"] == "no violation found"
+    assert found["epsilon_claimed"] == 4.0 and 2.8 < found["epsilon_observed"] <= 4.0
+    assert found["releases"] and all(entry["measured"] <= entry["declared"] + 1e-9 for entry in found["releases"])
+    assert found["false_alarm_rate"] < 1e-3
+    assert {entry["name"] for entry in found["evidence"]} >= {"lock step", "one run"}
+
+
+def test_a_violation_is_printed_side_by_side_and_ends_with_code_one(graphveil, tmp_path):
+    chart = tmp_path / "audit.svg"
+    code, out, _ = graphveil(
+        "audit", "gap", "--level", "edge", "--epsilon", 1, "--mode", "published", "--runs", 1, "--plot", chart
+    )  # fmt: skip
+    assert code == 1 and "violation found" in out and "A1" in out and "is private" not in out
+    assert "Claimed     epsilon 1" in out and "Provable    epsilon 1.482" in out
+    assert chart.read_text().startswith("<?xml")
+
+
+def test_local_methods_are_audited_by_exact_ratios(graphveil):
+    code, out, _ = graphveil(
+        "audit", "lpgnn", "--level", "local", "--features-epsilon", 1, "--labels-epsilon", 2, "--edges-epsilon", "raw", "--json"
+    )  # fmt: skip
+    found = json.loads(out)
+    assert code == 0 and found["epsilon_observed"] == pytest.approx(3.0) and found["epsilon_claimed"] == 3.0
+
+
+def test_a_saved_run_is_audited_with_its_own_promise_and_settings(graphveil, graph_file, tmp_path):
+    run = tmp_path / "run"
+    graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 2, "--seed", 1, "--out", run, "--set", "steps=3")
+    code, out, _ = graphveil("audit", run, "--runs", 1, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["epsilon_claimed"] == 2.0 and found["settings"] == {}
+
+
+def test_data_may_be_given(graphveil, graph_file):
+    code, out, _ = graphveil("audit", "dp-mlp", "--data", graph_file, "--epsilon", 2, "--runs", 1, "--json")
+    assert code == 0 and str(graph_file) in json.loads(out)["data"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("gapp", "--epsilon", 4), "did you mean 'gap'"),
+        (("gap",), "needs --epsilon"),
+        ((), "--all"),
+        (("gap", "--all"), "--all"),
+        (("--all", "--mode", "published"), "--all"),
+        (("gcn", "--epsilon", 4), "nothing to audit"),
+        (("gap", "--epsilon", "inf"), "nothing to audit"),
+        (("gap", "--epsilon", 4, "--level", "none"), "none"),
+        (("gap", "--epsilon", 4, "--adjacency", "bounded-degree", "--max-degree", 3), "--max-degree 11"),
+        (("gap", "--epsilon", 4, "--plot", "chart.txt"), ".svg"),
+        (("lpgnn", "--epsilon", 4), "local"),
+        (("no/such/run",), "certificate.json"),
+        (("gap", "--epsilon", 4, "--data", "nowhere.npz"), "nowhere.npz"),
+    ],
+)
+def test_bad_input_gives_one_line_and_code_two(graphveil, arguments, said):
+    code, out, err = graphveil("audit", *arguments)
+    assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1
+
+
+def test_a_run_without_certificate_and_a_damaged_one_are_refused(graphveil, tmp_path):
+    code, _, err = graphveil("audit", tmp_path)
+    assert code == 2 and "certificate.json" in err
+    (tmp_path / "certificate.json").write_text('{"schema": "graphveil/certificate/1"}')
+    code, _, err = graphveil("audit", tmp_path)
+    assert code == 2 and "damaged" in err
+    code, _, err = graphveil("audit", tmp_path, "--epsilon", 3)
+    assert code == 2 and "own promise" in err
+
+
+def test_the_command_exists():
+    with pytest.raises(SystemExit) as stop:
+        main(["audit", "--help"])
+    assert not stop.value.code
