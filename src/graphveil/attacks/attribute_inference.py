@@ -1,0 +1,145 @@
+"""Attribute inference (LGA-PGNN's first attack): guess one hidden attribute from a person's other attributes.
+
+The attacker holds the rows of everybody, clean or as reports of a local randomizer, and the true hidden attribute of a share
+of the people; an attack model trained on those guesses it for the rest. No target model is queried. The hidden column is
+taken out of the rows before they are released.
+
+Baselines: ``random`` is a fair coin, ``random imputation`` (RI-MA) draws from the share among the people the attacker knows,
+``feature propagation`` (FP-MA) averages the known values over the edges, 40 steps, with the known ones held fixed; the
+last two are the imputation steps of those attacks, which without a target model are all there is of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.attacks.link_stealing import split_cases
+from graphveil.attacks.models import AttackModel, score_in_blocks
+from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
+from graphveil.errors import InputError
+from graphveil.methods.base import Progress
+
+PROPAGATION_STEPS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenAttribute:
+    """The game: rows without the hidden column, the hidden Boolean column itself, and the arcs (for one baseline)."""
+
+    rows: Any
+    hidden: np.ndarray
+    arcs: np.ndarray
+    name: str
+    released: str | None = None
+
+    @classmethod
+    def of(cls, data: Any, column: int | str) -> HiddenAttribute:
+        """Hide a column of ``data.x``, by number or by its name in ``genre_names`` or ``feature_names``."""
+        from graphveil.graph.layout import scipy_features
+
+        rows = scipy_features(data).tocsc()
+        number = _column(data, column, rows.shape[1])
+        hidden = np.asarray(rows[:, number].toarray()).ravel() > 0
+        if hidden.all() or not hidden.any():
+            raise InputError(f"attribute {column} is the same for everybody: there is nothing to infer")
+        others = np.delete(np.arange(rows.shape[1]), number)
+        if not len(others):
+            raise InputError("the graph has no other attribute to infer from")
+        return cls(rows[:, others].tocsr(), hidden, data.edge_index.numpy(), str(column))
+
+    def release(self, randomizer: Any, seed: int | None) -> HiddenAttribute:
+        """The same game with everybody's report instead of the clean row."""
+        from graphveil.privacy.noise import Noise
+
+        reports = randomizer.randomize(self.rows, None, Noise(seed))
+        words = f"{type(randomizer).__name__} reports, epsilon {randomizer.epsilon:.3g} per person"
+        return replace(self, rows=reports, released=words)
+
+
+def _column(data: Any, column: int | str, width: int) -> int:
+    names = next((list(data[key]) for key in ("genre_names", "feature_names") if data.get(key) is not None), [])
+    if str(column) in names:
+        return names.index(str(column))
+    if str(column).isdigit() and int(column) < width:
+        return int(column)
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(column), names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise InputError(f"there is no attribute {column!r}{hint} (give a name or a number in 0..{width - 1})")
+
+
+@dataclass(frozen=True)
+class AttributeInference:
+    """Attack models and baselines on one hidden attribute; the first model is the headline.
+
+    Args:
+        models: attack models by name.
+        known_share: share of the people whose hidden attribute the attacker knows.
+        epochs: of the ``mlp``.
+    """
+
+    models: Sequence[str] = ("mlp",)
+    known_share: float = 0.7
+    epochs: int = 8
+
+    def run(self, game: HiddenAttribute, *, seed: int = 0, progress: Progress | None = None) -> AttackResult:
+        """Learn from the known people, guess the others."""
+        taught, asked = split_cases(game.hidden, self.known_share, seed)
+        truth = game.hidden[asked]
+        rows = lambda cases: _dense(game.rows[cases])
+        findings = []
+        for number, name in enumerate(self.models):
+            fitted = AttackModel(name, self.epochs).fit(rows(taught), game.hidden[taught], seed)
+            score = score_in_blocks(fitted, rows, asked)
+            findings.append(Finding.of(name, truth, score, threshold=fitted.threshold, seed=seed))
+            if progress is not None:
+                progress("attack models", number + 1, len(self.models))
+        coins = np.random.default_rng([0xA11, seed])
+        share = float(game.hidden[taught].mean())
+        drawn = lambda chance: (coins.random(len(asked)) < chance).astype(np.float64)
+        spread = propagate(game, taught)[asked]
+        baselines = (
+            Finding.of("random", truth, drawn(0.5), threshold=0.5, seed=seed),
+            Finding.of("random imputation", truth, drawn(share), threshold=0.5, seed=seed),
+            Finding.of("feature propagation", truth, spread, belief=share, seed=seed),
+        )
+        return AttackResult(
+            "attribute-inference",
+            tuple(findings),
+            baselines,
+            f"attribute {game.name!r} of {len(asked)} people, {100 * truth.mean():.1f} % have it",
+            f"{game.rows.shape[1]} other attributes of everybody ({game.released or 'clean'}), the answer of {len(taught)}",
+            {
+                "hidden": game.name,
+                "share": float(truth.mean()),
+                "known_people": len(taught),
+                "rows": game.released or "clean",
+            },
+            ("no target model is queried", BOUND_NOTE),
+        )
+
+
+def propagate(game: HiddenAttribute, known: np.ndarray) -> np.ndarray:
+    """Known values averaged over the edges again and again, the known ones reset every time."""
+    nodes = len(game.hidden)
+    start = np.full(nodes, game.hidden[known].mean())
+    start[known] = game.hidden[known]
+    senders, receivers = game.arcs
+    counts = np.maximum(np.bincount(receivers, minlength=nodes), 1)
+    alone = np.bincount(receivers, minlength=nodes) == 0
+    matrix = sp.csr_matrix((1.0 / counts[receivers], (receivers, senders)), (nodes, nodes))
+    values = start.copy()
+    for _ in range(PROPAGATION_STEPS):
+        values = np.where(alone, start, matrix @ values)
+        values[known] = game.hidden[known]
+    return values
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)

@@ -1,0 +1,132 @@
+"""Exact influence in two-layer graph networks without a forward pass per node.
+
+Changing the input row of v by d_v changes the first layer only at v and at whoever reads v, and the output only at whoever
+reads those: with B the operator's matrix and H = B X U (+ X V),
+
+    change of h_w   = act(H_w + B_wv d_v U + [w = v] d_v V) - act(H_w)           for w in N[v],
+    change of out_u = sum_{w in N[u]} B_uw (change of h_w) U' + (change of h_u) V'.
+
+So a pair (u, v) costs the degree of u and a probe the degree of v, and pairs without a common reader are exactly 0. The
+numbers are those of a full forward pass with the changed row (no linearisation), in float64.
+Test: ``tests/attacks/test_link_teller.py`` compares them with one forward pass per node.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from graphveil.attacks.target import Perturbation
+from graphveil.graph import DenseRows, Graph, Lists, SparseRows
+from graphveil.methods.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
+
+BLOCK = 200_000  # changed hidden rows that are held at once
+
+
+class ChangedNetwork:
+    """A graph network on one graph, and how its logits move when single rows change."""
+
+    def __init__(self, predictor: GnnPredictor, graph: Graph) -> None:
+        self.network: GraphNetwork = predictor.network
+        lists = graph.lists if predictor.arcs is None else Lists.from_edge_index(predictor.arcs, graph.nodes)
+        self.graph = graph
+        self.near = neighbourhood(lists, self.network.operator).matrix.astype(np.float64).tocsr()
+        self.near.sort_indices()
+        self.columns = self.near.tocsc()
+        self.weights = {name: weight.double().numpy() for name, weight in self.network.weights.items()}
+        self.hidden = self._hidden()
+
+    def _hidden(self) -> np.ndarray | None:
+        """First-layer sums of everybody, in float64."""
+        if self.network.operator is Operator.SGC:
+            return None
+        x, w = _inputs(self.graph.rows), self.weights
+        found = self.near @ (x @ w["near"])
+        return found + x @ w["own"] if "own" in w else found
+
+    def influence(
+        self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
+    ) -> np.ndarray:
+        """How far the centred logits of ``receivers[i]`` move when the row of ``probes[numbers[i]]`` is changed."""
+        found = np.zeros(len(receivers))
+        costs = np.diff(self.columns.indptr)[probes] + 1
+        blocks = np.cumsum(costs) // BLOCK
+        order = np.argsort(numbers, kind="stable")
+        edges = np.searchsorted(blocks, np.arange(blocks[-1] + 2)) if len(probes) else []
+        for begin, end in pairwise(edges):
+            first, last = np.searchsorted(numbers[order], [begin, end])
+            chosen = order[first:last]
+            moved = self._moved(receivers[chosen], probes[begin:end], numbers[chosen] - begin, change)
+            found[chosen] = np.linalg.norm(moved - moved.mean(axis=1, keepdims=True), axis=1)
+        return found
+
+    def _moved(
+        self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
+    ) -> np.ndarray:
+        """The change of the logits of every (receiver, probe)."""
+        shifts = _inputs(_changed_rows(self.graph, probes, change)) - _inputs(self.graph.rows.take(probes))
+        readers, which, strength = self._readers(probes)
+        near, own = self._messages(shifts, readers, which, strength, probes)
+        keys = which * self.graph.nodes + readers  # increasing: columns are sorted
+        lengths = np.diff(self.near.indptr)[receivers]
+        rows = np.repeat(np.arange(len(receivers)), lengths)
+        places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places += np.repeat(self.near.indptr[receivers], lengths)
+        entry, hit = _find(keys, numbers[rows] * self.graph.nodes + self.near.indices[places])
+        shape = (len(receivers), len(keys))
+        moved = sp.csr_matrix((self.near.data[places][hit], (rows[hit], entry[hit])), shape) @ near
+        if own is not None:
+            entry, hit = _find(keys, numbers * self.graph.nodes + receivers)
+            moved[hit] += own[entry[hit]]
+        return moved
+
+    def _readers(self, probes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whoever reads a probe in one layer, itself included: (reader, number of the probe, weight), sorted."""
+        block = self.columns[:, probes].tocoo()
+        own = sp.coo_matrix((np.zeros(len(probes)), (probes, np.arange(len(probes)))), block.shape)
+        both = [np.concatenate(parts) for parts in ((block.row, own.row), (block.col, own.col), (block.data, own.data))]
+        keys, inverse = np.unique(both[1].astype(np.int64) * self.graph.nodes + both[0], return_inverse=True)
+        which, readers = np.divmod(keys, self.graph.nodes)
+        return readers, which, np.bincount(inverse, weights=both[2], minlength=len(keys))
+
+    def _messages(
+        self, shifts: Any, readers: np.ndarray, which: np.ndarray, strength: np.ndarray, probes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """What every changed hidden row sends to its readers, and adds to its own logits (GraphSAGE)."""
+        w = self.weights
+        moved = strength[:, None] * np.asarray(shifts @ w["near"])[which]
+        if self.hidden is None:
+            return moved, None
+        if "own" in w:
+            itself = readers == probes[which]
+            moved[itself] += np.asarray(shifts @ w["own"])[which[itself]]
+        before = self.hidden[readers]
+        change = _selu(before + moved) - _selu(before)
+        return change @ w["near2"], change @ w["own2"] if "own2" in w else None
+
+
+def _find(sorted_keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the wanted keys are, and whether they are there."""
+    place = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
+    return place, sorted_keys[place] == wanted
+
+
+def _selu(values: np.ndarray) -> np.ndarray:
+    return torch.nn.functional.selu(torch.from_numpy(values)).numpy()
+
+
+def _inputs(rows: Any) -> Any:
+    """What the networks read (unit rows and a constant) as SciPy or NumPy, in float64 of the stored float32."""
+    matrix = features(rows).matrix
+    return matrix.astype(np.float64) if sp.issparse(matrix) else matrix.double().numpy()
+
+
+def _changed_rows(graph: Graph, probes: np.ndarray, change: Perturbation) -> Any:
+    values = graph.rows.values
+    if sp.issparse(values):
+        return SparseRows(change.changed(values, probes))
+    return DenseRows(torch.from_numpy(change.changed(values.numpy(force=True), probes)))

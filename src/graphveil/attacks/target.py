@@ -1,0 +1,154 @@
+"""The attacked side: anything with ``predict_proba(data)``, asked with changed features.
+
+The attacker moves one node's row a little towards the mean row: x' = (1 - step) x + step mean (``direction="mean"``), or
+scales it, x' = (1 + step) x (``direction="scale"``, LinkTeller as published). Models that normalise rows do not notice
+scaling, which is why it is not the default.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from graphveil.errors import InputError
+from graphveil.graph import DenseRows, Graph, SparseRows
+from graphveil.graph.layout import scipy_features
+from graphveil.graph.validate import validate
+
+DIRECTIONS = ("mean", "scale")
+TINY = 1e-300
+
+
+def as_graph(data: Any) -> Graph:
+    """The data as a validated graph; labels may be missing, since most attacks do not need them."""
+    if isinstance(data, Graph):
+        return data
+    if data.get("y") is None and data.get("num_classes") is None:
+        data = copy.copy(data)
+        data.num_classes = 1
+    return validate(data, on_bad_rows="zero", need_training=False)
+
+
+def posteriors(target: Any, data: Any) -> np.ndarray:
+    """Class probabilities of every node in float64, checked."""
+    ask = getattr(target, "predict_proba", None)
+    if not callable(ask):
+        raise InputError(f"{type(target).__name__} has no predict_proba(data): an attack needs class probabilities")
+    found = ask(data)
+    answer = np.asarray(
+        found.detach().numpy(force=True) if isinstance(found, torch.Tensor) else found, dtype=np.float64
+    )
+    nodes = data.nodes if isinstance(data, Graph) else int(data.num_nodes)
+    if answer.ndim != 2 or answer.shape[0] != nodes:
+        raise InputError(
+            f"predict_proba gave shape {answer.shape} for {nodes} nodes: one row of probabilities per node"
+        )
+    if not np.isfinite(answer).all() or answer.min() < 0 or np.abs(answer.sum(axis=1) - 1).max() > 1e-3:
+        raise InputError("predict_proba gave rows that are no probabilities: they must be positive and add up to 1")
+    return answer
+
+
+def centred_logs(probabilities: np.ndarray) -> np.ndarray:
+    """log p minus its mean over the classes: the logits up to what a softmax hides."""
+    logs = np.log(np.maximum(probabilities, TINY))
+    return logs - logs.mean(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """How a queried row is changed.
+
+    Args:
+        step: size of the change.
+        direction: ``mean`` (towards the mean row) or ``scale`` (the published attack).
+    """
+
+    step: float = 0.1
+    direction: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise InputError(f"unknown direction {self.direction!r}; known are: {', '.join(DIRECTIONS)}")
+        if not 0 < self.step <= 1:
+            raise InputError(f"the step of a perturbation must lie in (0, 1], got {self.step:g}")
+
+    def changed(self, rows: Any, probes: np.ndarray) -> Any:
+        """The rows of the probes after the change; ``rows`` is a SciPy or NumPy matrix of everybody."""
+        own = rows[probes]
+        if self.direction == "scale":
+            return own * (1 + self.step)
+        mean = np.asarray(rows.mean(axis=0)).reshape(1, -1)
+        if sp.issparse(rows):
+            every = sp.csr_matrix(np.ones((len(probes), 1))) @ sp.csr_matrix(self.step * mean)
+            return (own * (1 - self.step) + every).tocsr()
+        return own * (1 - self.step) + self.step * mean
+
+
+class Questions:
+    """Asks one target about one graph with some rows changed, and counts the queries."""
+
+    def __init__(self, target: Any, data: Any, perturbation: Perturbation) -> None:
+        self.target, self.data, self.perturbation = target, data, perturbation
+        self.asked = 0
+        if isinstance(data, Graph):
+            values = data.rows.values
+            self.rows = values if sp.issparse(values) else values.numpy(force=True)
+        else:
+            self.sparse = data.x is not None and data.x.layout != torch.strided
+            self.rows = scipy_features(data).tocsr() if self.sparse else data.x.numpy(force=True).astype(np.float64)
+
+    def answers(self, probes: np.ndarray) -> np.ndarray:
+        """Centred log-probabilities of everybody after the rows of these probes were changed."""
+        self.asked += 1
+        return centred_logs(posteriors(self.target, self._with(probes) if len(probes) else self.data))
+
+    def _with(self, probes: np.ndarray) -> Any:
+        changed = self.perturbation.changed(self.rows, probes)
+        if sp.issparse(self.rows):
+            kept = np.ones(self.rows.shape[0])
+            kept[probes] = 0.0
+            places = sp.csr_matrix((np.ones(len(probes)), (probes, np.arange(len(probes)))), (len(kept), len(probes)))
+            values = (sp.diags(kept) @ self.rows + places @ changed).tocsr()
+        else:
+            values = self.rows.copy()
+            values[probes] = changed
+        return with_rows(self.data, values)
+
+
+def with_rows(data: Any, values: Any) -> Any:
+    """The same data with other feature rows (SciPy or NumPy)."""
+    if isinstance(data, Graph):
+        return replace(data, rows=SparseRows(values) if sp.issparse(values) else DenseRows(torch.from_numpy(values)))
+    other = copy.copy(data)
+    if sp.issparse(values):
+        values.sum_duplicates()
+        parts = (torch.from_numpy(values.indptr), torch.from_numpy(values.indices), torch.from_numpy(values.data))
+        other.x = torch.sparse_csr_tensor(*parts, size=values.shape, dtype=torch.float64, check_invariants=True)
+    else:
+        other.x = torch.from_numpy(values)
+    return other
+
+
+class TorchTarget:
+    """A torch network called as ``network(x, edge_index)``, as a target.
+
+    Args:
+        network: gives logits.
+        hops: how far away from a node its output can read; lets LinkTeller ask about many nodes in one query (checked).
+    """
+
+    def __init__(self, network: nn.Module, hops: int | None = None) -> None:
+        self.network, self.hops = network, hops
+
+    def predict_proba(self, data: Any) -> torch.Tensor:
+        x = data.x.to_dense() if data.x.layout != torch.strided else data.x
+        kind = next((p.dtype for p in self.network.parameters()), torch.float32)
+        self.network.eval()
+        with torch.no_grad():
+            return torch.softmax(self.network(x.to(kind), data.edge_index).double(), dim=1)
