@@ -64,11 +64,32 @@ def test_published_edge_level_prints_claim_and_truth(small):
     assert not certificate.holds and [gap.code for gap in certificate.gaps] == ["A1"]
 
 
-def test_published_node_level_has_a_claim_but_no_proof(small):
-    promise = gv.NodeLevel(8.0, adjacency="node")
+@pytest.mark.parametrize("relation", ["zero-out", "replace"])
+def test_published_node_level_has_a_claim_but_no_proof(small, relation):
+    promise = gv.NodeLevel(8.0, adjacency="node", relation=relation)
     certificate = gv.Gap(mode="published", hidden=4, epochs=2).fit(small, promise).certificate
     assert certificate.epsilon is None and certificate.epsilon_claimed == 8.0
     assert {gap.code for gap in certificate.gaps} == {"D3", "D8"}
+
+
+def test_replacing_doubles_the_claimed_bounds_and_the_noise_on_them():
+    """DPDGC's Table 2: 2 sqrt(D) per hop and 2C per gradient sum, one multiplier for all."""
+    facts = gv.PublicFacts(nodes=2708, features=1433, classes=7)
+    promise = gv.NodeLevel(16.0, adjacency="node", relation="replace")
+    encoder, first, _, classifier = gv.Gap(mode="published").checked_plan(facts, promise).steps
+    scale = first.mechanism.sigma / 20.0
+    assert first.sensitivity["train"] == 20.0 and 1.8 < scale < 2.1
+    assert encoder.mechanism.sigma == pytest.approx(2 * scale) == classifier.mechanism.sigma
+    assert encoder.mechanism.rows == (1, 1)
+
+
+def test_published_mode_reads_features_as_they_are_and_survives_saving(small, tmp_path):
+    model = gv.Gap(mode="published", hidden=4, epochs=2).fit(small, gv.NodeLevel(8.0, adjacency="node"), seed=1)
+    doubled = small.clone()
+    doubled.x = 2 * small.x
+    assert not torch.equal(model.predict_proba(small), model.predict_proba(doubled))
+    model.save(tmp_path / "run")
+    assert torch.equal(gv.load_model(tmp_path / "run").predict_proba(small), model.predict_proba(small))
 
 
 def test_a_promise_that_is_not_proved_is_refused(small):

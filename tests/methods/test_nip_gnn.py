@@ -66,6 +66,43 @@ def test_scaled_messages_move_the_whitened_table_by_at_most_one():
     assert 0.999 < worst <= 1.0 and 1.998 < swapped <= 2.0
 
 
+def test_l1_messages_move_the_whitened_table_by_at_most_one_in_l1():
+    """The pure version of Lemma M: blanking a record moves the whitened table by 1 in l1, replacing it by 2."""
+    rng, worst, swapped = np.random.default_rng(1), 0.0, 0.0
+    for _ in range(300):
+        nodes = int(rng.integers(3, 9))
+        before = rng.random((nodes, nodes)) < rng.random()
+        np.fill_diagonal(before, False)
+        rows, scales = rng.normal(size=(nodes, 3)), rng.uniform(0.4, 2.5, nodes)
+        rows /= np.abs(rows).sum(axis=1, keepdims=True)
+        r = int(rng.integers(nodes))
+        after, moved = before.copy(), before.copy()
+        after[r] = False
+        moved[r] = ~before[r] & (np.arange(nodes) != r)
+        old, blank, new = (
+            scaled_sum(Lists.from_edge_index(np.array(np.nonzero(m)), nodes), rows, scales, order=1)
+            for m in (before, after, moved)
+        )
+        worst = max(worst, float(np.abs(old - blank).sum()))
+        swapped = max(swapped, float(np.abs(old - new).sum()))
+    assert 0.999 < worst <= 1.0 and 1.998 < swapped <= 2.0
+
+
+@pytest.mark.parametrize("relation", ["zero-out", "replace"])
+@pytest.mark.parametrize("messages", ["features", "labels", "rr-labels"])
+def test_laplace_noise_and_randomised_labels_add_up_to_a_pure_epsilon(small, relation, messages):
+    method = NipGnn(**SMALL, labels="rr", noise="laplace", messages=messages)
+    certificate = method.fit(small, gv.NodeLevel(2.0, relation=relation)).certificate
+    pure = sum(release.loss("train").ratio for release in certificate.releases if release.name != "labels")
+    pure += next(release.mechanism.epsilon for release in certificate.releases if release.name == "labels")
+    assert certificate.holds and 2.0 - 1e-9 < pure <= 2.0
+
+
+def test_label_messages_are_as_wide_as_there_are_classes(small):
+    model = NipGnn(**SMALL, messages="labels").fit(small, gv.NodeLevel(2.0))
+    assert {table.shape[1] for table in model.predictor.tables} == {3}
+
+
 def test_scales_come_from_released_rows_and_average_one():
     scales = receiver_scales(np.random.default_rng(0).normal(size=(101, 3)), 1.5)
     assert scales.min() == pytest.approx(1 / 1.5) and scales.max() == pytest.approx(1.5)
@@ -115,7 +152,17 @@ def test_models_survive_saving(small, tmp_path):
         assert torch.equal(gv.load_model(tmp_path / str(number)).predict_proba(small), model.predict_proba(small))
 
 
-@pytest.mark.parametrize("options", [{"allocation": "some"}, {"label_share": 0.9}, {"spread": 0.5}, {"hops": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"allocation": "some"},
+        {"label_share": 0.9},
+        {"spread": 0.5},
+        {"hops": 0},
+        {"noise": "laplace"},
+        {"messages": "rr-labels"},
+    ],
+)
 def test_unusable_options_are_refused(small, options):
     with pytest.raises(InputError):
         NipGnn(**options).fit(small, gv.NodeLevel(1.0))

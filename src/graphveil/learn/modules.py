@@ -225,14 +225,16 @@ class Branches(Network):
         self.activation, self.gain, self.normalise = activation, activation.gain, normalise
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
+        return self._chain(self.head, self.activation(self.embed(inputs, apply)), apply)
+
+    def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Tensor:
+        """The joined rows, before activation and head."""
         blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
         if len(blocks) != len(self.branches):
             raise InputError(f"the network has {len(self.branches)} branches but was given {len(blocks)} inputs")
         pairs = zip(self.branches, blocks, strict=True)
         joined = torch.cat([self._chain(branch, block, apply) for branch, block in pairs], dim=1)
-        if self.normalise:
-            joined = unit_rows(joined)
-        return self._chain(self.head, self.activation(joined), apply)
+        return unit_rows(joined) if self.normalise else joined
 
     def _chain(self, layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
         first, *rest = layers

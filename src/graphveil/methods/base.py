@@ -53,6 +53,7 @@ class PrivateMethod:
     modes: ClassVar[tuple[str, ...]] = MODES
     gaps: ClassVar[tuple[Gap, ...]] = ()
     mode: str = "sound"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset()  # counts for which none is a sensible number
 
     @property
     def name(self) -> str:
@@ -153,7 +154,7 @@ class PrivateMethod:
     def _check_range(self, name: str, value: float) -> None:
         """Counts start at 1, rates are positive, dropout is a probability, nothing is negative; all before any spending."""
         default = self.parameter_defaults()[name]
-        least = 0 if isinstance(default, float) or isinstance(value, float) else 1
+        least = 0 if isinstance(default, float) or isinstance(value, float) or name in self.may_be_zero else 1
         if name == "dropout" and value >= 1:
             raise InputError(f"{self.name}: dropout must be below 1, got {value}")
         if name.endswith("rate") and value <= 0:

@@ -1,7 +1,8 @@
 """DP-MLP: features only, trained with differentially private gradients.
 
 Default network ``own``: the own predictor of Ballot (``own_predictor.py``), 50 full-batch steps, exact Gaussian composition.
-Network ``paper``: the three layers of 64 with SELU that the papers use, DP-Adam on Poisson batches.
+Network ``paper``: the three layers of 64 with SELU that the papers use, DP-Adam on Poisson batches. ``published``: that
+network on features as they are, noise by the papers' own accounting (``privacy/paper_accounting.py``).
 
 Formal guarantee: edges are never read, so one record moves the mean and one row of each gradient sum whatever the adjacency;
 the same promise therefore holds for every node and k-neighbour adjacency, and edge level costs nothing.
@@ -17,11 +18,19 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.mlp import Mlp, NetworkPredictor, network_inputs, network_widths
+from graphveil.methods.mlp import Mlp, NetworkPredictor, network_widths
 from graphveil.methods.own_predictor import OwnPredictor, learn_own, own_releases
-from graphveil.methods.private_training import SELECTION, BestEpoch, descend_privately, parameter_count, poisson_release
+from graphveil.methods.private_training import (
+    SELECTION,
+    BestEpoch,
+    descend_privately,
+    paper_batches,
+    parameter_count,
+    poisson_release,
+)
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.paper_accounting import claimed_noise
 from graphveil.privacy.plan import Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
@@ -37,7 +46,7 @@ class DpMlp(PrivateMethod):
         steps, learning_rate, clip: gradient steps, step size and clipping norm of the own network.
         centring: share of the budget for the private mean of the own network; 0 turns centring off.
         hidden, layers, epochs, batch_size, paper_learning_rate, paper_clip: the paper network.
-        mode: ``sound``, or ``published`` (the paper network with its unaccounted choice of epoch).
+        mode: ``sound``, or ``published`` (the paper network, accounting and unaccounted choice of epoch).
     """
 
     card = Card(
@@ -100,27 +109,33 @@ class DpMlp(PrivateMethod):
     def _on_paper(self) -> bool:
         return self.network == "paper" or self.mode == "published"
 
+    @property
+    def _raw(self) -> bool:
+        return self.mode == "published"
+
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         if promise.level in (Level.EDGE, Level.NONE):
             return Plan(promise, facts, ())
         if not self._on_paper:
             steps = own_releases(facts, promise, centring=self.centring, steps=self.steps, clip=self.clip)
             return Plan(promise, facts, steps)
-        scale = 1.0
-        if promise.private:
-            at = lambda z: Plan(promise, facts, (self._paper_release(facts, promise, z),)).epsilon()
-            scale = calibrate_scale(at, promise.epsilon)
-        steps = (self._paper_release(facts, promise, scale),)
         if self.mode == "sound":
-            return Plan(promise, facts, steps)
-        return Plan(promise, facts, steps, claim=promise.epsilon, gaps=(SELECTION,), provable=False)
+            scale = 1.0
+            if promise.private:
+                at = lambda z: Plan(promise, facts, (self._paper_release(facts, promise, z),)).epsilon()
+                scale = calibrate_scale(at, promise.epsilon)
+            return Plan(promise, facts, (self._paper_release(facts, promise, scale),))
+        replaced = promise.relation is Relation.REPLACE
+        scale = claimed_noise(promise, **paper_batches(facts, self.epochs, self.batch_size)) * (2 if replaced else 1)
+        release = self._paper_release(facts, promise, scale)
+        return Plan(promise, facts, (release,), claim=promise.epsilon, gaps=(SELECTION,), provable=False)
 
     def _paper_release(self, facts: PublicFacts, promise: Promise, noise_multiplier: float) -> Release:
         return poisson_release(
             "gradient",
             promise,
             facts,
-            parameter_count(network_widths(facts.features, facts.classes, self.hidden, self.layers)),
+            parameter_count(network_widths(facts.features, facts.classes, self.hidden, self.layers, self._raw)),
             epochs=self.epochs,
             batch_size=self.batch_size,
             clip=self.paper_clip,
@@ -138,11 +153,11 @@ class DpMlp(PrivateMethod):
         from graphveil.learn import Adam
 
         facts = curator.facts
-        predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
+        predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers, self._raw)
         network = predictor.network.initialise(coins)
-        best = BestEpoch(curator, network_inputs) if isinstance(curator, PaperCurator) else None
+        best = BestEpoch(curator, predictor.inputs) if isinstance(curator, PaperCurator) else None
         descend_privately(
-            curator, "gradient", network, network_inputs, Adam(self.paper_learning_rate), progress, after_epoch=best
+            curator, "gradient", network, predictor.inputs, Adam(self.paper_learning_rate), progress, after_epoch=best
         )
         if best is not None:
             best.restore(network)

@@ -4,8 +4,7 @@
    l2 norm C1), ``em0`` (Gumbel noise on entries up to C2, weights 1/K) or ``em1`` (the same, and noisy weights).
 2. *Training* on softmax(Pi f(X)) with private gradients; *inference* from own features, or by power iteration on a public graph.
 
-``sound``, node level on **arbitrary** graphs: a person can move all M rows, but rows are clipped as a whole. gm: one Gaussian of
-Frobenius sensitivity sqrt(2M) C1, since non-negative rows of norm C1 are at most sqrt 2 C1 apart. em: rho = M K eps^2/2.
+``sound``, node level on **arbitrary** graphs: rows are clipped as a whole (``dpar_plan.py``, ``dpar_release.py``).
 ``route="aggregate"``: Z = Pi X + N with columns of Pi of l2 norm at most tau, then gradients with one row per person.
 ``route="gradient"``: columns in at most s rows and Lemma G with (s + 1, s). ``graph_rate`` q' < 1 blanks slots by secret coins
 and amplifies the whole run, log(1 + q'(e^eps - 1)). ``published``: ``dpar_published.py``.
@@ -22,14 +21,14 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
+from graphveil.methods.dpar_plan import sound_releases
 from graphveil.methods.dpar_predictor import RankedPredictor, Shape, projected_rows
 from graphveil.methods.dpar_published import GAPS, published_plan
-from graphveil.methods.group_training import calibrated, group_release
+from graphveil.methods.dpar_release import release_rows
+from graphveil.methods.group_training import calibrated
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop
-from graphveil.privacy.noise import summation_error
-from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 if TYPE_CHECKING:
@@ -194,68 +193,8 @@ class Dpar(PrivateMethod):
             return published_plan(self, facts, promise)
         return calibrated(
             promise,
-            lambda mu: self._releases(facts, promise, mu),
+            lambda mu: sound_releases(self, facts, promise, mu),
             lambda releases: Plan(promise, facts, releases, sampled=self.rate),
-        )
-
-    def _releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-        parts = {"rows": self.pagerank_share if self.rows == "private" else 0.0}
-        parts["table"] = self.table_share if self.aggregated else 0.0
-        parts["gradient"] = 1 - sum(parts.values())
-        share = {name: mu * math.sqrt(part) for name, part in parts.items()}
-        rows = self._row_releases(facts, promise, share["rows"]) if parts["rows"] else ()
-        table = (self._table_release(facts, promise, share["table"]),) if self.aggregated else ()
-        return *rows, *table, self._gradient_release(facts, promise, share["gradient"])
-
-    def _row_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-        m, everybody = self.source_count(facts), [kind for kind, n in facts.kinds.items() if n]
-        if self.select == "gm":
-            bound = math.sqrt(2 * m) * self.row_clip
-            lemma = "non-negative rows of norm C1 are at most sqrt 2 C1 apart, whatever happens to the graph; M of them"
-            noise: Any = Gaussian.for_mu(bound, mu, m * self.candidates(facts)) if promise.private else Exact()
-            return (Release("pagerank", noise, dict.fromkeys(everybody, bound), lemma),)
-        parts = 2 if self.select == "em1" else 1
-        each = mu / math.sqrt(parts)
-        lemma = "entries lie in [0, C2]; M K choices with range 2 C2/scale each"
-        k = self.picks_of(facts)
-        scale = self.entry_clip * math.sqrt(m * k) / each if promise.private else 0.0
-        picking = GumbelTop(scale, k, m, self.candidates(facts)) if promise.private else Exact()
-        picks = Release("pagerank", picking, dict.fromkeys(everybody, self.entry_clip), lemma)
-        if self.select == "em0":
-            return (picks,)
-        bound = math.sqrt(m * k) * self.entry_clip
-        noise = Gaussian.for_mu(bound, each, m * k) if promise.private else Exact()
-        return picks, Release("weights", noise, dict.fromkeys(everybody, bound), "M K entries in [0, C2]")
-
-    def _table_release(self, facts: PublicFacts, promise: Promise, mu: float) -> Release:
-        bound = self.column_norm * (2 if promise.relation is Relation.REPLACE else 1)
-        size = self.source_count(facts) * self.shape(facts).inputs
-        noise: Any = Gaussian.for_mu(bound * (1 + 1e-9), mu, size) if promise.private else Exact()
-        everybody = dict.fromkeys((kind for kind, n in facts.kinds.items() if n), bound * (1 + 1e-9))
-        return Release("table", noise, everybody, "a unit row travels with a column of Pi of norm at most tau")
-
-    def _gradient_release(self, facts: PublicFacts, promise: Promise, mu: float) -> Release:
-        m, size, replaced = self.source_count(facts), self.shape(facts).size, promise.relation is Relation.REPLACE
-        if self.aggregated:
-            lemma = "given the table, a source owns one clipped row"
-            if not promise.private:
-                return Release("gradient", Exact(self.steps), {"train": self.clip}, lemma)
-            slack = 2 * summation_error(m, self.clip)
-            descent = DpGradient.for_mu(self.clip, mu, self.steps, size, replaced, slack)
-            return Release("gradient", descent, {"train": self.clip}, lemma)
-        s = self.column_rows
-        return group_release(
-            "gradient",
-            promise,
-            dict.fromkeys((kind for kind, n in facts.kinds.items() if n), self.clip),
-            size,
-            group=(s + 1, s + 1 if replaced else s),
-            records=m,
-            steps=self.steps,
-            rate=min(1.0, self.batch_size / m),
-            clip=self.clip,
-            mu=mu,
-            lemma="Lemma G: a person is in at most s rows and owns one",
         )
 
     # -- algorithm -----------------------------------------------------------------------------------------------
@@ -264,7 +203,7 @@ class Dpar(PrivateMethod):
         shape = self.shape(curator.facts)
         sampled = curator.sample_slots()
         sources = self._choose_sources(curator, coins, sampled)
-        rows = self._release_rows(curator, sources, coins)
+        rows = release_rows(self, curator, sources, coins)
         scale = [1 / math.sqrt(shape.inputs)] * (shape.hidden * shape.inputs)
         scale += [1 / math.sqrt(shape.hidden)] * (shape.classes * shape.hidden)
         predictor = RankedPredictor(shape, coins.normal(size=shape.size) * np.array(scale))
@@ -280,59 +219,6 @@ class Dpar(PrivateMethod):
         if isinstance(curator, PaperCurator):
             order = np.concatenate([order[sampled[order]], order[~sampled[order]]])
         return order[: self.source_count(curator.facts)]
-
-    def _release_rows(self, curator: Curator, sources: np.ndarray, coins: np.random.Generator) -> MixedRows:
-        """The sparse matrix Pi: released choices, then post-processing."""
-        from graphveil.methods.dpar_rows import MixedRows, top_entries, unit_sum
-
-        m, picks = len(sources), self.picks_of(curator.facts)
-        slots = np.flatnonzero(self._training_graph(curator.masks))
-        if self.rows == "identity":
-            found = MixedRows(sources[:, None], np.ones((m, 1)))
-        elif self.rows == "random":
-            found = MixedRows(coins.integers(slots.size, size=(m, picks)), np.full((m, picks), 1 / picks))
-        elif self.select == "gm":
-            noisy = curator.release("pagerank", lambda private: self._clipped_rows(private, sources))
-            found = top_entries(noisy, picks)
-        else:
-            chosen = np.asarray(curator.release("pagerank", lambda private: self._clipped_entries(private, sources)))
-            if chosen.shape != (m, picks):  # epsilon = inf: the scores themselves
-                chosen = np.argsort(-chosen, axis=1, kind="stable")[:, :picks]
-            weights = np.full((m, picks), 1 / picks)
-            if self.select == "em1":
-                at_picks = lambda private: np.take_along_axis(self._clipped_entries(private, sources), chosen, axis=1)
-                weights = unit_sum(np.maximum(curator.release("weights", at_picks), 0.0))
-            found = MixedRows(chosen, weights)
-        if self.rows != "identity":
-            found = MixedRows(slots[found.columns], found.weights)
-        if self.mode == "published":
-            return found.clipped_columns(self.column_norm, order=1)
-        found = found.with_self(sources, self.self_weight if self.rows != "identity" else 0.0)
-        if self.aggregated:
-            return found.clipped_columns(self.column_norm, order=2)
-        return found.capped_columns(self.column_rows)
-
-    def _vectors(self, private: Graph, sources: np.ndarray) -> np.ndarray:
-        from graphveil.graph import Lists
-        from graphveil.graph.pagerank import ista_rows, push_rows
-
-        arcs, inside = private.lists.edge_index(), self._training_graph(private.masks)
-        lists = Lists.from_edge_index(arcs[:, inside[arcs[0]] & inside[arcs[1]]], private.nodes)
-        if self.pagerank == "push":
-            return push_rows(lists, sources, self.teleport, self.rho)[:, np.flatnonzero(inside)].toarray()
-        return ista_rows(lists, sources, self.teleport, self.rho)[:, inside]
-
-    def _training_graph(self, masks: Any) -> np.ndarray:
-        """The public slots among which PageRank runs."""
-        return masks["train"] | masks["calibration"] if self.inductive else np.ones_like(masks["train"])
-
-    def _clipped_rows(self, private: Graph, sources: np.ndarray) -> np.ndarray:
-        vectors = self._vectors(private, sources)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors * np.minimum(1.0, self.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300))
-
-    def _clipped_entries(self, private: Graph, sources: np.ndarray) -> np.ndarray:
-        return np.minimum(self._vectors(private, sources), self.entry_clip)
 
     def _learn_from_table(
         self,

@@ -5,8 +5,9 @@
 3. *Classifier*: one layer on own features, one on Z, joined, and a head.
 
 ``sound``: groups and bounds of ``dpdgc_bounds.py``; Poisson batches with Lemma G for the codes, full-batch private gradients for
-the classifier; lists cut to ``max_degree`` of the sender's *own* entries, which is stable under ``record``. ``published``: the
-paper's bounds after cutting lists to D for node level, noise 2 sqrt(group) as in the authors' code, rows of norm c = 1e-8.
+the classifier; lists cut to ``max_degree`` of the sender's *own* entries, which is stable under ``record``. ``published``:
+features as they are, the paper's bounds after cutting lists to D for node level, noise 2 sqrt(group) as in the authors' code,
+rows of norm c = 1e-8.
 Just before noise is added, the norms of the codes are checked against c: a normalisation that got lost cannot pass.
 Tests: ``tests/methods/test_dpdgc.py``, ``tests/audit/test_central_conformance.py``.
 """
@@ -163,7 +164,8 @@ class Dpdgc(PrivateMethod):
         width = self.width or (64 if self.mode == "published" else 16)
         if self.codes in ("labels", "rr-labels"):
             width = facts.classes
-        return Shape(facts.features, facts.classes, width, self.hidden or (16 if private else 64))
+        paper = self.mode == "published" and promise.level is not Level.NONE
+        return Shape(facts.features, facts.classes, width, self.hidden or (16 if private else 64), paper)
 
     # -- plan ----------------------------------------------------------------------------------------------------
 

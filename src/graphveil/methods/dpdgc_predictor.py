@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.mlp import input_width, raw_inputs
 from graphveil.methods.own_predictor import centred
 from graphveil.methods.private_training import parameter_count
 
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes."""
+    """Public sizes; ``raw``: features as they are."""
 
     features: int
     classes: int
     width: int
     hidden: int
+    raw: bool = False
+
+    @property
+    def branches(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (input_width(self.features, self.raw), self.hidden), (self.width, self.hidden)
 
     @property
     def classifier_size(self) -> int:
-        branches = parameter_count((self.features + 1, self.hidden), (self.width, self.hidden))
-        return branches + parameter_count((2 * self.hidden, self.classes))
+        return parameter_count(*self.branches, (2 * self.hidden, self.classes))
 
 
 class DecoupledPredictor:
@@ -41,14 +46,14 @@ class DecoupledPredictor:
     def build(cls, shape: Shape, centre: np.ndarray) -> DecoupledPredictor:
         from graphveil.learn import Branches
 
-        branches = ((shape.features + 1, shape.hidden), (shape.width, shape.hidden))
-        return cls(shape, Branches(branches, (shape.classes,), normalise=False), centre)
+        return cls(shape, Branches(shape.branches, (shape.classes,), normalise=False), centre)
 
     def inputs(self, graph: Graph) -> tuple[Any, Any]:
-        """Own centred unit features, and the released row."""
+        """Own features (centred and of unit length unless the paper's code is followed), and the released row."""
         import torch
 
-        return centred(graph, self.centre), torch.from_numpy(self.table)
+        own = raw_inputs(graph) if self.shape.raw else centred(graph, self.centre)
+        return own, torch.from_numpy(self.table)
 
     def logits(self, graph: Graph) -> np.ndarray:
         return self.network(self.inputs(graph)).numpy()

@@ -1,8 +1,9 @@
 """DPDGC as published: one noise multiplier z for all parts, and what is wrong with the bounds it goes by.
 
 Claimed: codes cost one replaced row at noise 2z, whatever the group (their noise is 2z sqrt(group)); table c, c sqrt k or
-c sqrt(2D); classifier one row at noise z ("Opacus default"). Where the truth is known (edge and k-neighbor level) it is declared,
-so the certificate prints it beside the claim; at node level the lists cut by the code leave no bound.
+c sqrt(2D); classifier one row at noise z ("Opacus default"); z by the paper's accounting, Renyi bounds for batches of a fixed
+size (``privacy/paper_accounting.py``). Where the truth is known (edge and k-neighbor level) it is declared, so the certificate
+prints it beside the claim; at node level the lists cut by the code leave no bound.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphveil.methods.dpdgc_bounds import group_of
-from graphveil.methods.private_training import LEMMA
+from graphveil.methods.private_training import LEMMA, paper_batches
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
-from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
+from graphveil.privacy.paper_accounting import claimed_noise
+from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 
 if TYPE_CHECKING:
@@ -59,11 +61,10 @@ GAPS = (DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS)
 
 def published_plan(method: Dpdgc, facts: PublicFacts, promise: Promise) -> Plan:
     """The paper's noise for its claim, with the truth declared where it is known."""
-    scale = 1.0
-    if promise.private:
-        at = lambda z: Plan(promise, facts, _releases(method, facts, promise, z, claimed=True)).epsilon()
-        scale = calibrate_scale(at, promise.epsilon)
-    true = Plan(promise, facts, _releases(method, facts, promise, scale, claimed=False), claim=promise.epsilon)
+    stages = 1 if promise.level is Level.EDGE else 2
+    batches = paper_batches(facts, method.paper_epochs, method.batch_size)
+    scale = claimed_noise(replace(promise, relation=Relation.REPLACE), stages=stages, gaussians=1, **batches)
+    true = Plan(promise, facts, _releases(method, facts, promise, scale), claim=promise.epsilon)
     known = true.epsilon() if promise.private else None
     if promise.level is Level.NODE:
         stated = tuple(_as_stated(method, release, scale) for release in true.steps)
@@ -74,10 +75,8 @@ def published_plan(method: Dpdgc, facts: PublicFacts, promise: Promise) -> Plan:
     return true
 
 
-def _releases(
-    method: Dpdgc, facts: PublicFacts, promise: Promise, scale: float, *, claimed: bool
-) -> tuple[Release, ...]:
-    """The three releases with noise multiplier ``scale``: at the cost the paper claims, or at what they really move."""
+def _releases(method: Dpdgc, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
+    """The three releases with noise multiplier ``scale``, declared at what they really move."""
     from graphveil.methods.dpdgc import payers
 
     shape, kinds, clip = method.shape(facts, promise), payers(facts, promise), method.paper_clip
@@ -96,13 +95,10 @@ def _releases(
         "rate": min(1.0, method.batch_size / records),
         "slack": 2 * summation_error(records, clip),
     }
-    replaced = promise.relation is Relation.REPLACE and not claimed
-    if claimed:
-        descent = DpGradient(2 * clip * scale, clip, steps, size, group=(1, 1), **batches)
-    else:
-        sigma = 2 * math.sqrt(_claimed_group(method, promise)) * clip * scale
-        descent = DpGradient(sigma, clip, steps, size, group=_true_group(method, promise), **batches)
-        table_bound *= math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0
+    replaced = promise.relation is Relation.REPLACE
+    sigma = 2 * math.sqrt(_claimed_group(method, promise)) * clip * scale
+    descent = DpGradient(sigma, clip, steps, size, group=_true_group(method, promise), **batches)
+    table_bound *= math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0
     last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
     bound = dict.fromkeys(kinds, table_bound * (1 + 1e-9))
     releases = (

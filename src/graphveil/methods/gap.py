@@ -6,8 +6,9 @@
 
 ``sound``: weights and sensitivities of ``aggregation.py``; encoder and classifier by full-batch private gradients, one row per
 node. Training records pay for all three stages, everybody pays for the mean and the hops. At edge level features and labels
-are public, so only the hops cost: sqrt 2 each on undirected data. ``published``: one noise multiplier for Poisson-sampled
-DP-Adam and hops; sensitivity 1 per *directed* edge, or sqrt D after silently cutting everybody's list to D entries.
+are public, so only the hops cost: sqrt 2 each on undirected data. ``published``: features as they are, one noise multiplier for
+Poisson-sampled DP-Adam and hops; sensitivity 1 per *directed* edge, or sqrt D (replace: 2 sqrt D) after silently cutting
+everybody's list to D entries (``gap_published.py``).
 Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``tests/audit/test_conformance.py``.
 """
 
@@ -23,38 +24,19 @@ from graphveil.methods.aggregation import aggregate, hop_release, plain_sum
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.gap_predictor import GapPredictor, Shape
+from graphveil.methods.gap_published import GAPS, published_plan
 from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
-from graphveil.methods.private_training import (
-    SELECTION,
-    BestEpoch,
-    descend_privately,
-    full_batch_release,
-    poisson_release,
-)
+from graphveil.methods.private_training import BestEpoch, descend_privately, full_batch_release
 from graphveil.privacy import plan as planning
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.loss import gaussian_mu
-from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.learn import MLP, Branches
-
-DIRECTED = planning.Gap(
-    "A1",
-    "the noise covers one directed entry; a friendship is stored in both lists, so two rows move and sqrt 2 is needed",
-    check="promise",
-)
-CAP = planning.Gap(
-    "D3",
-    "lists are cut to D entries by the code: when a person leaves, their contacts' lists take in others, "
-    "so far more than D rows move and sqrt D is no bound",
-    check="sensitivity",
-    release="hop",
-)
 
 
 class Gap(PrivateMethod):
@@ -84,7 +66,7 @@ class Gap(PrivateMethod):
         when="dense graphs whose neighbours' features matter; on small sparse graphs dp-mlp is the line to beat",
     )
 
-    gaps = (DIRECTED, CAP, SELECTION)
+    gaps = GAPS
 
     def __init__(
         self,
@@ -133,7 +115,9 @@ class Gap(PrivateMethod):
         }
         near = Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT)
         if self.mode == "published":
-            return frozenset(edges | {near, Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+            return frozenset(
+                edges | {near} | {Guarantee(Level.NODE, Adjacency.NODE, relation) for relation in Relation}
+            )
         node = {Guarantee(Level.NODE, a, r) for a in (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE) for r in Relation}
         return frozenset(edges | node | {near})
 
@@ -148,16 +132,17 @@ class Gap(PrivateMethod):
                 "encoder_share and classifier_share must be positive and leave a part of the budget to the hops"
             )
 
-    def _shape(self, facts: PublicFacts, promise: Promise) -> Shape:
+    def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
         sound = self.mode == "sound" and promise.level not in (Level.EDGE, Level.NONE)
         width = self.hidden or (16 if sound else 64)
-        return Shape(facts.features, facts.classes, width, self.hops, self.encoder_layers if sound else 2)
+        paper = self.mode == "published" and promise.level is not Level.NONE
+        return Shape(facts.features, facts.classes, width, self.hops, self.encoder_layers if sound else 2, paper)
 
     # -- plan ----------------------------------------------------------------------------------------------------
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         if self.mode == "published" and promise.level is not Level.NONE:
-            return self._published_plan(facts, promise)
+            return published_plan(self, facts, promise)
         if promise.level in (Level.EDGE, Level.NONE):
             mu = (
                 gaussian_mu(promise.epsilon, promise.target_delta) / math.sqrt(self.hops)
@@ -177,7 +162,7 @@ class Gap(PrivateMethod):
         }
         split = {**shares, "hop": shares["hop"] * self.hops}
         mu = planning.split_mu(promise, split) if promise.private else dict.fromkeys(shares, math.inf)
-        shape = self._shape(facts, promise)
+        shape = self.shape(facts, promise)
         stage = {"steps": self.steps, "clip": self.clip}
         return (
             *((mean_release(facts, promise, mu["mean"]),) if mean_share else ()),
@@ -187,55 +172,13 @@ class Gap(PrivateMethod):
         )
 
     def _hop_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-        width = self._shape(facts, promise).width
+        width = self.shape(facts, promise).width
         return tuple(hop_release(f"hop {hop}", hop, width, mu, facts, promise) for hop in range(1, self.hops + 1))
-
-    def _published_plan(self, facts: PublicFacts, promise: Promise) -> Plan:
-        """One noise multiplier z for all parts, calibrated to the paper's claim; what is declared is what is claimed.
-
-        At edge level the true sensitivity is known and declared, so the certificate can print claim and truth side by side.
-        """
-        claimed = 1.0 if promise.level is Level.EDGE else math.sqrt(self.max_degree)
-        undirected = promise.adjacency is Adjacency.EDGE_UNDIRECTED
-        scale = 1.0
-        if promise.private:
-            at = lambda z: Plan(promise, facts, self._published_releases(facts, promise, z, claimed, claimed)).epsilon()
-            scale = planning.calibrate_scale(at, promise.epsilon)
-        releases = self._published_releases(facts, promise, scale, claimed, math.sqrt(2) if undirected else claimed)
-        if promise.level is Level.EDGE:
-            return Plan(promise, facts, releases, claim=promise.epsilon, gaps=(DIRECTED,) if undirected else ())
-        return Plan(promise, facts, releases, claim=promise.epsilon, gaps=(CAP, SELECTION), provable=False)
-
-    def _published_releases(
-        self, facts: PublicFacts, promise: Promise, scale: float, claimed: float, declared: float
-    ) -> tuple[Release, ...]:
-        kinds = ("edge",) if promise.level is Level.EDGE else tuple(kind for kind, n in facts.kinds.items() if n)
-        dimension = facts.nodes * self._shape(facts, promise).width
-        noise = Gaussian(scale * claimed, dimension) if promise.private else Exact()
-        bound = dict.fromkeys(kinds, declared)
-        excluded = promise.level is not Level.EDGE
-        hops = tuple(
-            Release(f"hop {hop}", noise, bound, "as the paper states it", excluded) for hop in range(1, self.hops + 1)
-        )
-        if promise.level is Level.EDGE:
-            return hops
-        shape = self._shape(facts, promise)
-        stage: dict[str, Any] = {
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "clip": self.paper_clip,
-            "noise_multiplier": scale,
-        }
-        return (
-            poisson_release("encoder", promise, facts, shape.encoder_size, **stage),
-            *hops,
-            poisson_release("classifier", promise, facts, shape.classifier_size, **stage),
-        )
 
     # -- algorithm -----------------------------------------------------------------------------------------------
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
-        predictor = GapPredictor.build(self._shape(curator.facts, curator.plan.promise), release_centre(curator))
+        predictor = GapPredictor.build(self.shape(curator.facts, curator.plan.promise), release_centre(curator))
         predictor.encoder.initialise(coins)
         predictor.classifier.initialise(coins)
         self._train(curator, "encoder", predictor.encoder, predictor.own_inputs, coins, progress)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.mlp import input_width, raw_inputs
 from graphveil.methods.own_predictor import centred
 from graphveil.methods.private_training import parameter_count
 
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes of the two networks."""
+    """Public sizes of the two networks; ``raw``: features as they are, and the paper's encoder."""
 
     features: int
     classes: int
     width: int
     hops: int
     encoder_layers: int
+    raw: bool = False
 
     @property
     def encoder(self) -> tuple[int, ...]:
-        return self.features + 1, *[self.width] * self.encoder_layers, self.classes
+        return input_width(self.features, self.raw), *[self.width] * self.encoder_layers, self.classes
 
     @property
     def encoder_size(self) -> int:
@@ -42,7 +44,7 @@ class Shape:
 class GapPredictor:
     """Released numbers: centre, encoder, hop tables (one row per node) and classifier."""
 
-    def __init__(self, shape: Shape, encoder: MLP, classifier: Branches, centre: np.ndarray) -> None:
+    def __init__(self, shape: Shape, encoder: MLP | Branches, classifier: Branches, centre: np.ndarray) -> None:
         self.shape, self.encoder, self.classifier, self.centre = shape, encoder, classifier, centre
         self.hops: list[np.ndarray] = []
 
@@ -50,13 +52,15 @@ class GapPredictor:
     def build(cls, shape: Shape, centre: np.ndarray) -> GapPredictor:
         from graphveil.learn import MLP, Branches
 
-        encoder = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
+        encoder: MLP | Branches = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
+        if shape.raw:  # the paper normalises before it activates
+            encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
         classifier = Branches([(shape.width, shape.width)] * (shape.hops + 1), (shape.classes,))
         return cls(shape, encoder, classifier, centre)
 
     def own_inputs(self, graph: Graph) -> Any:
-        """What the encoder reads: everybody's own centred unit row."""
-        return centred(graph, self.centre)
+        """What the encoder reads: everybody's own row, centred and of unit length unless the paper's code is followed."""
+        return raw_inputs(graph) if self.shape.raw else centred(graph, self.centre)
 
     def embedding(self, graph: Graph) -> np.ndarray:
         """X_0: unit rows, a function of each node's own features."""

@@ -94,25 +94,39 @@ def network_inputs(graph: Graph) -> Any:
     return CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
 
 
-class NetworkPredictor:
-    """A chain of layers on a node's own features."""
+def raw_inputs(graph: Graph) -> Any:
+    """Features as they are, which is what the papers' code feeds to its networks; a graph without any has a column of zeros."""
+    from graphveil.graph.rows import DenseRows
 
-    def __init__(self, network: Network, widths: tuple[int, ...]) -> None:
-        self.network, self.widths = network, widths
+    if graph.features:
+        return graph.rows
+    import torch
+
+    return DenseRows(torch.zeros(graph.nodes, 1, dtype=torch.float64))
+
+
+class NetworkPredictor:
+    """A chain of layers on a node's own features: unit rows, or features as they are (``raw``)."""
+
+    def __init__(self, network: Network, widths: tuple[int, ...], raw: bool = False) -> None:
+        self.network, self.widths, self.raw = network, widths, raw
 
     @classmethod
-    def build(cls, features: int, classes: int, hidden: int, layers: int) -> NetworkPredictor:
+    def build(cls, features: int, classes: int, hidden: int, layers: int, raw: bool = False) -> NetworkPredictor:
         from graphveil.learn import MLP
 
-        widths = network_widths(features, classes, hidden, layers)
-        return cls(MLP(widths), widths)
+        widths = network_widths(features, classes, hidden, layers, raw)
+        return cls(MLP(widths), widths, raw)
+
+    def inputs(self, graph: Graph) -> Any:
+        return raw_inputs(graph) if self.raw else network_inputs(graph)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.network(network_inputs(graph)).numpy()
+        logits: np.ndarray = self.network(self.inputs(graph)).numpy()
         return logits
 
     def config(self) -> dict[str, Any]:
-        return {"kind": "network", "widths": list(self.widths)}
+        return {"kind": "network", "widths": list(self.widths), "raw": self.raw}
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self.network.state()
@@ -122,9 +136,14 @@ class NetworkPredictor:
         from graphveil.learn import MLP
 
         widths = tuple(config["widths"])
-        return cls(MLP(widths).load(arrays), widths)
+        return cls(MLP(widths).load(arrays), widths, config.get("raw", False))
 
 
-def network_widths(features: int, classes: int, hidden: int, layers: int) -> tuple[int, ...]:
-    """Widths of the papers' network: features and a constant, hidden layers, classes."""
-    return (features + 1, *[hidden] * (layers - 1), classes)
+def input_width(features: int, raw: bool) -> int:
+    """Columns of :func:`raw_inputs`, or of unit rows with their constant."""
+    return max(features, 1) if raw else features + 1
+
+
+def network_widths(features: int, classes: int, hidden: int, layers: int, raw: bool = False) -> tuple[int, ...]:
+    """Widths of the papers' network: inputs, hidden layers, classes."""
+    return (input_width(features, raw), *[hidden] * (layers - 1), classes)

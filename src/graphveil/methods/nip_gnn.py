@@ -1,34 +1,32 @@
 """NIP-GNN: noise that depends on a node's influence (anonymous submission, paper 000).
 
-``sound``, adjacency ``record``: (1) a first noisy aggregation of projected unit features; (2) receiver scales from the ranks of
-its rows, and a second aggregation with the senders' weights of Lemma M with scales; (3) further hops that aggregate *released*
-rows, combined by the residual ``h = (1 - g) H + g M, g = max(1 - tau/||M - H||, 0)``; (4) a classifier on own features and
-released rows by private gradients, or (``labels="rr"``) an ordinary network on released rows and randomised labels. tau is fixed
-here (its learning would need gradients of private labels); published mode learns it.
-Everything is Gaussian with sensitivity 1 per aggregation (replace: 2, later hops sqrt 2); no degree bound, no released edges.
+``sound``, adjacency ``record``: (1) a first noisy aggregation of projected unit features or of labels; (2) receiver scales from
+the ranks of its rows, and a second aggregation with the senders' weights of Lemma M with scales; (3) further hops that aggregate
+*released* rows, combined by the residual ``h = (1 - g) H + g M, g = max(1 - tau/||M - H||, 0)``; (4) a classifier on own features
+and released rows by private gradients, or (``labels="rr"``) an ordinary network on released rows and randomised labels. tau is
+fixed here (its learning would need gradients of private labels); published mode learns it. Sensitivity 1 per aggregation
+(replace: 2, later hops sqrt 2) with Gaussian noise; ``noise="laplace"`` with randomised labels is pure (``nip_gnn_sound.py``). No
+degree bound, no released edges.
 ``published``: ``nip_gnn_published.py``. Tests: ``tests/methods/test_nip_gnn.py``, ``tests/audit/test_central_conformance.py``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.aggregation import aggregate, hop_release
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.group_training import calibrated
-from graphveil.methods.nip_gnn_predictor import InfluencePredictor, Shape, projected
+from graphveil.methods.nip_gnn_predictor import InfluencePredictor, Shape
 from graphveil.methods.nip_gnn_published import GAPS, learn_published, published_plan
-from graphveil.methods.own_predictor import GROWTH
-from graphveil.methods.private_training import descend_privately, full_batch_release
+from graphveil.methods.nip_gnn_sound import gaussian_releases, pure_releases, release_tables
+from graphveil.methods.private_training import descend_privately
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import Exact, RandomizedResponse
-from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 CHOICES = {
@@ -36,6 +34,8 @@ CHOICES = {
     "beta_rule": ("printed", "proof"),
     "s_rule": ("printed", "intended"),
     "labels": ("gradients", "rr"),
+    "noise": ("gaussian", "laplace"),
+    "messages": ("features", "labels", "rr-labels"),
 }
 
 
@@ -51,6 +51,8 @@ class NipGnn(PrivateMethod):
         spread: receiver scales lie between 1/spread and spread (sound).
         tau: the residual's threshold where it is not learned (sound, labels by gradients).
         labels: sound: ``gradients`` or ``rr``.
+        noise: sound: ``gaussian``, or ``laplace`` for a pure epsilon (with ``labels="rr"``).
+        messages: sound: what is aggregated first: ``features``, ``labels``, or ``rr-labels`` (with ``labels="rr"``).
         steps, clip, learning_rate: full-batch private gradients.
         beta_rule, s_rule, influence_rounds, max_degree, max_edges: published: readings of eq. 11 and of s, T, D_max (lists
             longer than that are cut, section 5.2.5), and the number of noisy edges above which it refuses.
@@ -84,6 +86,8 @@ class NipGnn(PrivateMethod):
         spread: float = 1.5,
         tau: float = 0.5,
         labels: str = "gradients",
+        noise: str = "gaussian",
+        messages: str = "features",
         steps: int = 100,
         clip: float = 0.5,
         learning_rate: float = 0.02,
@@ -108,6 +112,8 @@ class NipGnn(PrivateMethod):
         self.spread = spread
         self.tau = tau
         self.labels = labels
+        self.noise = noise
+        self.messages = messages
         self.steps = steps
         self.clip = clip
         self.learning_rate = learning_rate
@@ -133,6 +139,9 @@ class NipGnn(PrivateMethod):
                 raise InputError(f"nip-gnn has no {option} {getattr(self, option)!r}; it has: {', '.join(known)}")
         if min(self.split) <= 0 or sum(self.split) > 1 + 1e-9:
             raise InputError(f"the shares {self.split} of A, B and C must be positive and add up to at most 1")
+        if self.labels != "rr" and (self.noise == "laplace" or self.messages == "rr-labels"):
+            option = "noise='laplace' (a pure epsilon)" if self.noise == "laplace" else "messages='rr-labels'"
+            raise InputError(f"nip-gnn: {option} needs labels='rr'; gradients are Gaussian and release no labels")
         if not self.spread >= 1:
             raise InputError(f"spread must be at least 1, got {self.spread}")
 
@@ -149,71 +158,33 @@ class NipGnn(PrivateMethod):
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         if self.mode == "published" and promise.level is not Level.NONE:
             return published_plan(self, facts, promise)
+        if self.noise == "laplace":
+            return Plan(promise, facts, pure_releases(self, facts, promise))
         return calibrated(
-            promise, lambda mu: self._releases(facts, promise, mu), lambda releases: Plan(promise, facts, releases)
+            promise,
+            lambda mu: gaussian_releases(self, facts, promise, mu),
+            lambda releases: Plan(promise, facts, releases),
         )
 
-    def _releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-        """Shares of mu^2; with one hop, B goes to the first aggregation."""
-        first, later, last = self.split
-        first += later if self.hops == 1 else 0.0
-        rr = self.labels == "rr"
-        total = first + (later if self.hops > 1 else 0.0) + (0.0 if rr else last)
-        adaptive = self.allocation == "adaptive"
-        table = lambda name, hop, part: hop_release(name, hop, self.width, mu * math.sqrt(part / total), facts, promise)
-        releases = [table("influence", 1, first / 4)] if adaptive else []
-        releases.append(table("aggregation", 1, first * (0.75 if adaptive else 1.0)))
-        releases += [table(f"hop {hop}", 2, later / (self.hops - 1)) for hop in range(2, self.hops + 1)]
-        if rr:
-            noise: Any = Exact()
-            if promise.private:
-                noise = RandomizedResponse(last * promise.epsilon, facts.classes + 1)
-            return *releases, Release("labels", noise, {"train": 1.0}, "one training record has one label")
-        size = self._shape(facts).size
-        stage = {"steps": self.steps, "clip": self.clip, "mu": mu * math.sqrt(last / total), "growth": GROWTH}
-        return *releases, full_batch_release("classifier", promise, facts, size, **stage)
-
-    def _shape(self, facts: PublicFacts) -> Shape:
-        return Shape(facts.features, facts.classes, self.width, self.hops, self.hidden or 16)
+    def shape(self, facts: PublicFacts) -> Shape:
+        width = self.width if self.messages == "features" else facts.classes
+        return Shape(facts.features, facts.classes, width, self.hops, self.hidden or 16)
 
     # -- algorithm -----------------------------------------------------------------------------------------------
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
         if self.mode == "published" and curator.plan.promise.level is not Level.NONE:
             return learn_published(self, curator, coins, progress)
-        tables = self._tables(curator)
         if self.labels == "rr":
-            return self._learn_from_noisy_labels(curator, tables, coins, progress)
+            return self._learn_from_noisy_labels(curator, coins, progress)
         from graphveil.learn import GlobalMoment
 
-        predictor = InfluencePredictor.build(self._shape(curator.facts))
-        predictor.tables = tables
+        predictor = InfluencePredictor.build(self.shape(curator.facts))
+        predictor.tables = release_tables(self, curator, None)
         predictor.network.initialise(coins)
         optimizer = GlobalMoment(self.learning_rate)
         descend_privately(curator, "classifier", predictor.network, predictor.inputs, optimizer, progress)
         return predictor
-
-    def _tables(self, curator: Curator) -> list[np.ndarray]:
-        """H and the calibrated rows of every further hop, all unit rows of released sums."""
-        from graphveil.graph.unit import unit_array
-        from graphveil.methods.nip_gnn_influence import receiver_scales, scaled_sum
-
-        promise, shape = curator.plan.promise, self._shape(curator.facts)
-        own = lambda private: projected(private, shape) * private.present[:, None]
-        scales = np.ones(curator.facts.nodes)
-        if self.allocation == "adaptive":
-            first = curator.release("influence", lambda private: aggregate(private.lists, own(private), promise))
-            scales = receiver_scales(first, self.spread)
-        query = lambda private: scaled_sum(private.lists, own(private), scales)
-        start = unit_array(curator.release("aggregation", query) * scales[:, None])
-        tables = [start]
-        for hop in range(2, self.hops + 1):
-            rows = tables[-1]
-            near = unit_array(curator.release(f"hop {hop}", lambda p, rows=rows: aggregate(p.lists, rows, promise)))
-            distance = np.linalg.norm(near - start, axis=1, keepdims=True)
-            gain = np.maximum(1 - self.tau / np.maximum(distance, 1e-12), 0.0) if self.residual else 1.0
-            tables.append(unit_array((1 - gain) * start + gain * near))
-        return tables
 
     def noisy_labels(self, curator: Curator) -> np.ndarray:
         """Randomised training labels, -1 elsewhere; a blank label is a category of its own."""
@@ -223,15 +194,16 @@ class NipGnn(PrivateMethod):
         labels[train] = curator.release("labels", query)
         return np.where(labels == none, -1, labels)
 
-    def _learn_from_noisy_labels(
-        self, curator: Curator, tables: list[np.ndarray], coins: np.random.Generator, progress: Progress | None
-    ) -> Any:
+    def _learn_from_noisy_labels(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
         from graphveil.methods.nip_gnn_network import TablePredictor, train_calibrated
 
+        early = self.noisy_labels(curator) if self.messages == "rr-labels" else None
+        tables = release_tables(self, curator, early)
+        labels = self.noisy_labels(curator) if early is None else early
         scores = train_calibrated(
             np.concatenate(tables, axis=1),
             np.zeros((2, 0), dtype=np.int64),
-            self.noisy_labels(curator),
+            labels,
             curator.facts.classes,
             hidden=self.hidden or 64,
             hops=0,

@@ -8,7 +8,8 @@
 (``proof``: D_max/D_u as the second term, which is what the proof needs), and u's row gets noise Lap(2 D_max / (eps_A beta_u)).
 
 *Sound*: receiver scales s_i from *released* rows, and the sender's weight ``w_k = (sum_{i in out(k)} s_i^-2)^-1/2`` (Lemma M with
-scales). Row i is released as ``S_i / s_i + N``; whitened, one record's messages have norm at most 1 whatever its degree.
+scales; for Laplace noise the l1 version). Row i is released as ``S_i / s_i + N``; whitened, one record's messages have norm at
+most 1 whatever its degree.
 Tests: ``tests/methods/test_nip_gnn.py``.
 """
 
@@ -73,10 +74,11 @@ def receiver_scales(released: np.ndarray, spread: float) -> np.ndarray:
     return spread**position
 
 
-def scaled_sum(lists: Lists, rows: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """``S_i / s_i`` with the senders' weights of Lemma M; rows of norm at most 1."""
+def scaled_sum(lists: Lists, rows: np.ndarray, scales: np.ndarray, order: int = 2) -> np.ndarray:
+    """``S_i / s_i`` with the senders' weights of Lemma M, ``(sum_i s_i^-p)^(-1/p)``; rows are cut to lp norm at most 1."""
+    rows = rows / np.maximum(np.linalg.norm(rows, ord=order, axis=1, keepdims=True), 1.0)
     senders, receivers = lists.edge_index()
-    mass = np.bincount(senders, weights=scales[receivers] ** -2, minlength=lists.nodes)
-    weights = np.where(mass > 0, 1 / np.sqrt(np.maximum(mass, 1e-300)), 0.0) * (1 - 1e-12)
+    mass = np.bincount(senders, weights=scales[receivers] ** -float(order), minlength=lists.nodes)
+    weights = np.where(mass > 0, np.maximum(mass, 1e-300) ** (-1 / order), 0.0) * (1 - 1e-12)
     messages = np.trunc(weights[:, None] * rows / GRID) * GRID
     return lists.aggregate(messages) / scales[:, None]

@@ -100,6 +100,12 @@ def poisson_release(
     return Release(name, mechanism, {"train": clip}, LEMMA)
 
 
+def paper_batches(facts: PublicFacts, epochs: int, batch_size: int) -> dict[str, Any]:
+    """Steps and rate of one trained stage, as :func:`poisson_release` draws them, for ``paper_accounting.claimed_noise``."""
+    records = max(1, facts.count("train"))
+    return {"steps": max(1, epochs * records // batch_size), "rate": min(1.0, batch_size / records)}
+
+
 def descend_privately(
     curator: Curator,
     name: str,
@@ -149,14 +155,17 @@ class BestEpoch:
         self._curator, self._inputs = curator, inputs
         self._best = -1.0
         self._parameters: Tensor | None = None
+        self._held: tuple[Inputs, np.ndarray] | None = None
 
     def __call__(self, network: Network) -> None:
+        from graphveil.learn import take
+
         def accuracy(private: Graph) -> float:
-            chosen = private.masks["calibration"] & (private.labels >= 0)
-            if not chosen.any():
-                return 0.0
-            guess = network(self._inputs(private)).argmax(dim=1).numpy()
-            return float(np.mean(guess[chosen] == private.labels[chosen]))
+            if self._held is None:
+                chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
+                self._held = take(self._inputs(private), chosen), private.labels[chosen]
+            inputs, labels = self._held
+            return float(np.mean(network(inputs).argmax(dim=1).numpy() == labels)) if labels.size else 0.0
 
         reached = self._curator.peek("selection", accuracy)
         if reached > self._best:

@@ -22,6 +22,14 @@ METHODS: dict[str, tuple[str, str]] = {
     "mlp": ("graphveil.methods.mlp", "Mlp"),
     "local": ("graphveil.local.recommended", "LocalRecipe"),
     "lpgnn": ("graphveil.local.lpgnn", "Lpgnn"),
+    "graph-privatizer": ("graphveil.local.graph_privatizer", "GraphPrivatizer"),
+    "rr-edges": ("graphveil.local.rr_edges", "RrEdges"),
+    "lga-pgnn": ("graphveil.local.lga_pgnn", "LgaPgnn"),
+    "ldp-gnn": ("graphveil.local.lga_pgnn", "LdpGnn"),
+    "lap-gnn": ("graphveil.local.baselines", "LapGnn"),
+    "rand-gnn": ("graphveil.local.baselines", "RandGnn"),
+    "random-features-gnn": ("graphveil.local.baselines", "RandomFeaturesGnn"),
+    "degree-gnn": ("graphveil.local.baselines", "DegreeGnn"),
     "dp-mlp": ("graphveil.methods.dp_mlp", "DpMlp"),
     "gap": ("graphveil.methods.gap", "Gap"),
     "sage": ("graphveil.methods.gnn", "Sage"),
@@ -91,13 +99,14 @@ def verify_run(run: Path) -> tuple[list[str], float | None]:
 def _verify_local(run: Path, body: dict[str, Any], ledger: list[Any]) -> tuple[list[str], float | None]:
     try:
         cls = method_class(body["method"])
-        gaps = cls.gaps if body["mode"] == "published" else ()
         if body["mode"] not in cls.modes or body["mode"] != body["parameters"].get("mode", "sound"):
             raise InputError(f"the method has no mode {body['mode']!r}, or its parameters name another one")
-        epsilon = LocalCertificate.from_json(body).epsilon
+        certificate = LocalCertificate.from_json(body)
+        method: Any = cls().set_params(**certificate.parameters)
+        gaps = method.known_gaps(certificate.promise)
     except (GraphveilError, KeyError, TypeError, ValueError, AttributeError) as error:
         return [f"the certificate cannot be interpreted: {error}"], None
-    return local_disagreements(body, ledger, gaps) + _edited_files(run), epsilon
+    return local_disagreements(body, ledger, gaps) + _edited_files(run), certificate.epsilon
 
 
 def file_digests(run: Path) -> dict[str, str]:

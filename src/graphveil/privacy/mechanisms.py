@@ -70,6 +70,13 @@ class Laplace:
         _positive("scale", self.scale)
         _positive_count("dimension", self.dimension)
 
+    @classmethod
+    def for_epsilon(cls, sensitivity: float, epsilon: float, dimension: int) -> Laplace:
+        """The least noise with which a record of this L1 sensitivity pays at most epsilon, rounding included."""
+        room = epsilon - dimension * 2.0**-GRID_BITS  # grid(scale) <= scale 2^-40
+        _positive("the share of the budget for a release", room)
+        return cls(sensitivity / room * (1 + 1e-15), dimension)
+
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Pure(0.0)
