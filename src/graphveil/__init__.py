@@ -21,12 +21,26 @@ __version__ = "0.1.0"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not burn the core that works; read by torch
 
 if TYPE_CHECKING:
+    from graphveil.attacks import (
+        AttributeInference,
+        HiddenAttribute,
+        Knowledge,
+        LinkStealing,
+        LinkTeller,
+        Lsa2,
+        Membership,
+        sample_pairs,
+    )
     from graphveil.audit.conformance import check_private_method
     from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
     from graphveil.graph import load_dataset
+    from graphveil.local.baselines import DegreeGnn, LapGnn, RandGnn, RandomFeaturesGnn
+    from graphveil.local.graph_privatizer import GraphPrivatizer
+    from graphveil.local.lga_pgnn import LdpGnn, LgaPgnn
     from graphveil.local.lpgnn import Lpgnn
     from graphveil.local.promise import Local
     from graphveil.local.recommended import LocalRecipe
+    from graphveil.local.rr_edges import RrEdges
     from graphveil.methods.ballot import Ballot
     from graphveil.methods.dp_mlp import DpMlp
     from graphveil.methods.dp_sage import DpSage
@@ -44,6 +58,14 @@ if TYPE_CHECKING:
     from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel, NonPrivate, Promise
 
 _HOME = {
+    "AttributeInference": "graphveil.attacks",
+    "HiddenAttribute": "graphveil.attacks",
+    "Knowledge": "graphveil.attacks",
+    "LinkStealing": "graphveil.attacks",
+    "LinkTeller": "graphveil.attacks",
+    "Lsa2": "graphveil.attacks",
+    "Membership": "graphveil.attacks",
+    "sample_pairs": "graphveil.attacks",
     "check_private_method": "graphveil.audit.conformance",
     "DataWarning": "graphveil.errors",
     "GraphveilError": "graphveil.errors",
@@ -53,6 +75,14 @@ _HOME = {
     "Local": "graphveil.local.promise",
     "LocalRecipe": "graphveil.local.recommended",
     "Lpgnn": "graphveil.local.lpgnn",
+    "GraphPrivatizer": "graphveil.local.graph_privatizer",
+    "RrEdges": "graphveil.local.rr_edges",
+    "LgaPgnn": "graphveil.local.lga_pgnn",
+    "LdpGnn": "graphveil.local.lga_pgnn",
+    "LapGnn": "graphveil.local.baselines",
+    "RandGnn": "graphveil.local.baselines",
+    "RandomFeaturesGnn": "graphveil.local.baselines",
+    "DegreeGnn": "graphveil.local.baselines",
     "Ballot": "graphveil.methods.ballot",
     "DpMlp": "graphveil.methods.dp_mlp",
     "Gap": "graphveil.methods.gap",
@@ -78,9 +108,11 @@ _HOME = {
 }
 
 __all__ = [
+    "AttributeInference",
     "Ballot",
     "Certificate",
     "DataWarning",
+    "DegreeGnn",
     "DpMlp",
     "DpSage",
     "Dpar",
@@ -89,12 +121,22 @@ __all__ = [
     "EdgeRand",
     "Gap",
     "Gcn",
+    "GraphPrivatizer",
     "GraphveilError",
+    "HiddenAttribute",
     "InputError",
     "KNeighborLevel",
+    "Knowledge",
+    "LapGnn",
+    "LdpGnn",
+    "LgaPgnn",
+    "LinkStealing",
+    "LinkTeller",
     "Local",
     "LocalRecipe",
     "Lpgnn",
+    "Lsa2",
+    "Membership",
     "Mlp",
     "Model",
     "NipGnn",
@@ -103,12 +145,16 @@ __all__ = [
     "PrivacyError",
     "Promise",
     "PublicFacts",
+    "RandGnn",
+    "RandomFeaturesGnn",
+    "RrEdges",
     "Sage",
     "Sgc",
     "check_private_method",
     "load_dataset",
     "load_model",
     "methods",
+    "sample_pairs",
 ]
 
 

@@ -104,7 +104,11 @@ def test_attributes_outside_the_public_range_are_clipped_and_counted_or_refused(
         (("--features-epsilon", "1", "--features", "age", "--mechanism", "magic"), "magic"),
         (("--features-epsilon", "1", "--range", "1..0"), "--range"),
         (("--edges-epsilon", "raw"), "--contacts"),
-        (("--edges-epsilon", "1"), "raw or not at all"),
+        (("--edges-epsilon", "1"), "--broadcast"),
+        (("--edges-epsilon", "0"), "epsilon must be positive"),
+        (("--edges-epsilon", "-2"), "epsilon must be positive"),
+        (("--broadcast", "nowhere.csv"), "--broadcast belongs"),
+        (("--edges-epsilon", "1", "--contacts", "friends", "--broadcast", "nowhere.csv"), "no such file"),
     ],
 )
 def test_impossible_requests_are_one_clear_line(graphveil, table, tmp_path, flags, word):
@@ -166,3 +170,122 @@ def test_a_graph_file_is_a_table_of_records_too(graphveil, graph_file, tmp_path)
     arcs = {(names[a], names[b]) for a, b in data.edge_index.T.tolist()}
     assert arcs == {tuple(pair) for pair in clean.edge_index.T.tolist() if pair[0] != pair[1]}
     assert (data.y >= 0).sum() == (clean.y >= 0).sum()
+
+
+EDGES = ("--edges-epsilon", 4, "--contacts", "friends")
+
+
+@pytest.fixture
+def broadcast(graphveil, table, tmp_path):
+    """After a round of labels: reports, and the public file for the round of edges."""
+    reports, heard = tmp_path / "labels.csv", tmp_path / "broadcast.csv"
+    flags = ("--labels-epsilon", 2, "--label", "group", "--classes", 3)
+    assert graphveil("privatize", table, "--out", reports, *flags)[0] == 0
+    code, _, _ = graphveil("collect", reports, "--out", tmp_path / "labels.npz", "--broadcast", heard)
+    assert code == 0 and heard.read_text().splitlines()[0].replace('"', "") == "id,bin"
+    return heard
+
+
+@pytest.mark.parametrize(("mechanism", "edge"), [("histogram", 8.0), ("bucket", 4.0), ("list", 4.0)])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_round_of_edges_after_a_round_of_labels(graphveil, table, tmp_path, broadcast, mechanism, edge, suffix):
+    reports, noisy = tmp_path / f"edges.{suffix}", tmp_path / "noisy.npz"
+    flags = (*EDGES, "--edge-mechanism", mechanism, "--broadcast", broadcast, "--json")
+    code, out, err = graphveil("privatize", table, "--out", reports, *flags)
+    assert code == 0, err
+    assert json.loads(out)["epsilon"] == pytest.approx(4.0, abs=1e-6) and json.loads(out)["raw"] == []
+    assert "friends" not in reports.with_name(reports.name + ".json").read_text()
+    code, out, err = graphveil("collect", tmp_path / "labels.csv", reports, "--out", noisy, "--json")
+    assert code == 0, err
+    body = json.loads(out)
+    assert body["holds"] and body["epsilon"] == pytest.approx(6.0, abs=1e-6)
+    certificate = json.loads((tmp_path / "noisy.json").read_text())
+    assert certificate["per_list_entry"] == pytest.approx(4.0, abs=1e-6)
+    assert certificate["per_edge"] == pytest.approx(edge, abs=1e-6)
+    data = read_npz(noisy)
+    assert data.num_nodes == 4 and (data.y >= 0).sum() == 3
+    if mechanism == "histogram":
+        assert data.x.shape == (4, 4) and data.edge_index.shape[1] == 0  # counts of three classes and of 'no label'
+    elif mechanism == "bucket":
+        assert data.edge_index.shape[1] <= 3  # one report per undirected edge, however many
+
+
+def test_noisy_histograms_count_the_released_labels_of_contacts(graphveil, tmp_path):
+    """2 000 people who all know the same three; the mean of a noisy count is its truth within six sigma (2e-9)."""
+    names = [f"p{i}" for i in range(2000)]
+    source, heard, reports = tmp_path / "r.csv", tmp_path / "b.csv", tmp_path / "e.parquet"
+    source.write_text("id,friends\n" + "".join(f"{n},p0 p1  p2 p1 {n}\n" for n in names))  # twice, and oneself
+    heard.write_text("id,bin\n" + "".join(f"{n},{i % 2}\n" for i, n in enumerate(names)))
+    flags = ("--edges-epsilon", 1, "--contacts", "friends", "--broadcast", heard)
+    assert graphveil("privatize", source, "--out", reports, *flags)[0] == 0
+    table = pa.parquet.read_table(reports)
+    counts = np.column_stack([table["h0"].to_numpy(), table["h1"].to_numpy()])[3:]
+    assert np.all(np.abs(counts.mean(axis=0) - [2, 1]) < 6 * np.sqrt(8 / len(counts)))
+
+
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [("ann,0,0,0,bob zoe", "zoe"), ("zoe,0,0,0,bob", "zoe"), ("ann,0,0,0,bob\nann,0,0,0,", "same id")],
+)
+@pytest.mark.parametrize("mechanism", ["histogram", "bucket", "list"])
+def test_unknown_people_and_records_that_come_twice_are_one_clear_line(
+    graphveil, tmp_path, broadcast, row, word, mechanism
+):
+    source = tmp_path / "others.csv"
+    source.write_text(HEADER + row + "\n")
+    flags = (*EDGES, "--broadcast", broadcast, "--edge-mechanism", mechanism)
+    refused(graphveil("privatize", source, "--out", tmp_path / "r.csv", *flags), word)
+    assert list(tmp_path.glob("*r.csv*")) == []
+
+
+def test_a_holder_without_vertices_is_refused_for_edges_too(graphveil, tmp_path, broadcast):
+    source = tmp_path / "empty.csv"
+    source.write_text(HEADER)
+    refused(graphveil("privatize", source, "--out", tmp_path / "r.csv", *EDGES, "--broadcast", broadcast), "no records")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("id,bin\n", "nobody"),
+        ("name,bin\nann,0\n", "id,bin"),
+        ("id,bin\nann,0\nann,1\n", "twice"),
+        ("id,bin\nann,-1\n", "from 0"),
+    ],
+)
+def test_bad_broadcasts_are_one_clear_line(graphveil, table, tmp_path, text, word):
+    heard = tmp_path / "b.csv"
+    heard.write_text(text)
+    refused(graphveil("privatize", table, "--out", tmp_path / "r.csv", *EDGES, "--broadcast", heard), word)
+
+
+def test_reports_that_heard_different_broadcasts_are_not_merged(graphveil, table, tmp_path, broadcast):
+    other = tmp_path / "other.csv"
+    other.write_text(
+        "id,bin\n" + "".join(f"{n},{b}\n" for n, b in zip(("ann", "bob", "cid", "dan"), (3, 2, 1, 0), strict=True))
+    )
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file, heard in zip(files, (broadcast, other), strict=True):
+        assert graphveil("privatize", table, "--out", file, *EDGES, "--broadcast", heard)[0] == 0
+    refused(graphveil("collect", *files, "--out", tmp_path / "x.npz"), "another promise")
+
+
+def test_a_broadcast_needs_labels(graphveil, table, tmp_path):
+    reports = tmp_path / "f.csv"
+    graphveil("privatize", table, "--out", reports, "--features-epsilon", 1, "--features", "age")
+    flags = ("--out", tmp_path / "x.npz", "--broadcast", tmp_path / "b.csv")
+    refused(graphveil("collect", reports, *flags), "labels")
+    assert not (tmp_path / "b.csv").exists()
+
+
+def test_contacts_with_an_epsilon_are_never_passed_on(table, tmp_path):
+    """Whoever builds the job in Python without a randomizer for edges gets an error, not raw lists."""
+    from graphveil.errors import InputError
+    from graphveil.graph.tables import TableFile
+    from graphveil.local.promise import Local
+    from graphveil.local.tables import Privatizer
+    from graphveil.privacy.noise import Noise
+
+    job = Privatizer(TableFile(table), Local("withheld", "withheld", 1.0), contacts="friends")
+    with pytest.raises(InputError, match="broadcast"):
+        job.run(tmp_path / "r.csv", Noise(0))

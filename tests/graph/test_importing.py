@@ -320,3 +320,13 @@ def test_malformed_tables_give_a_valid_graph_or_one_line(
             assert "\n" not in str(error) and str(error) and not (tmp_path / "out.npz").exists()
         else:
             validate(read_npz(tmp_path / "out.npz"), need_training=False)
+
+
+def test_reading_parquet_keeps_only_the_current_batch_in_memory(tmp_path):
+    rows, names = 1 << 18, [f"c{number}" for number in range(32)]
+    path = tmp_path / "wide.parquet"
+    column = np.random.default_rng(0).random(rows)
+    pq.write_table(pa.table(dict.fromkeys(names, column)), path, row_group_size=1 << 14)
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in tables.TableFile(path).batches(names, {})]
+    assert max(held) < rows * len(names) * 8 / 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphveil.local.randomizers import PerDimension, Piecewise, Rest
-from graphveil.local.randomizers.piecewise import PiecewiseLaw, expected_variance
+from graphveil.local.randomizers.piecewise import PiecewiseLaw, expected_variance, least_noisy_range
 from graphveil.privacy.noise import Noise
 
 from .exact import assert_attains, assert_unbiased, total_mass, worst_log_ratio
@@ -121,3 +121,28 @@ def test_lga_7_three_attributes_at_a_third_of_the_budget_cost_exactly_the_budget
     randomizer = Piecewise(1.0, 3, sampled=3)
     one = PiecewiseLaw(1 / 3).exact_epsilon
     assert 3 * one == pytest.approx(1.0, abs=1e-9) and randomizer.epsilon == pytest.approx(1.0, abs=1e-9)
+
+
+def test_lga_3_the_reason_for_having_no_epsilon_is_given_in_words():
+    assert "83 of 84 attributes" in Piecewise(1.0, 84, sampled=1, rest=Rest.RAW).unbounded
+    assert "at least 0.9881" in Piecewise(1.0, 84, sampled=1, rest=Rest.RAW).unbounded
+    assert Piecewise(1.0, 84, sampled=84, rest=Rest.RAW).unbounded == "" == Piecewise(1.0, 84).unbounded
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (-2.0, 0.0), (-1.0, 3.0), (1.0, 2.0)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0, 12.0])
+def test_the_range_is_made_symmetric_only_if_that_leaves_less_variance(epsilon, lower, upper):
+    """Against the exact variance of the randomizer for a row with a share of its attributes at the far end, the rest at 0."""
+    width, filled = 200, 0.05
+    low, high, moment = least_noisy_range(epsilon, width, lower, upper, filled)
+    reach = max(abs(lower), abs(upper))
+    assert (low, high) in ((lower, upper), (-reach, reach))
+    row = np.full(width, min(max(0.0, lower), upper))
+    row[:10] = upper if abs(upper) >= abs(lower) else lower
+    noise = {}
+    for bounds in ((lower, upper), (-reach, reach)):
+        options = [Piecewise(epsilon, width, *bounds, sampled=m).variance(row).mean() for m in range(1, 12)]
+        noise[bounds] = min(options)
+    assert noise[low, high] == pytest.approx(min(noise.values()), rel=1e-3)
+    chosen = Piecewise(epsilon, width, low, high, second_moment=moment)
+    assert chosen.variance(row).mean() == pytest.approx(noise[low, high], rel=1e-3)

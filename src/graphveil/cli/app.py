@@ -21,6 +21,8 @@ COMMANDS = (
     "predict",
     "certificate",
     "verify",
+    "attack",
+    "audit",
     "privatize",
     "collect",
     "bench",

@@ -19,6 +19,10 @@ def collect(
     certificate: Annotated[
         Path | None, typer.Option("--certificate", metavar="FILE", help="Default: the name of --out with .json.")
     ] = None,
+    broadcast: Annotated[
+        Path | None,
+        typer.Option("--broadcast", metavar="FILE.csv", help="Write ids and released labels for a round on contacts."),
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Merge reports into one noisy graph file; says what it cost everybody and what was in the clear."""
@@ -26,9 +30,14 @@ def collect(
         raise InputError(f"--out is {out}: give a name that ends in .npz")
     from graphveil.graph import write_npz
     from graphveil.local.collecting import collect as merge
+    from graphveil.local.edge_tables import Broadcast
 
     start = time.perf_counter()
     found = merge(reports)
+    if broadcast is not None:
+        if not bool((found.data.y >= 0).any()):
+            raise InputError("--broadcast needs reports on labels: collect them first")
+        Broadcast.of_labels(found.ids, found.data.y.numpy(), int(found.data.num_classes)).write(broadcast)
     write_npz(found.data, out)
     beside = certificate or out.with_suffix(".json")
     try:
@@ -47,6 +56,7 @@ def collect(
         "seconds": round(time.perf_counter() - start, 3),
         "out": str(out),
         "certificate": str(beside),
+        "broadcast": None if broadcast is None else str(broadcast),
     }
     if as_json:
         opt.print_json(body)

@@ -39,7 +39,11 @@ Prepare = Annotated[
     ),
 ]
 Split = Annotated[
-    str, typer.Option("--split", help="random (75/10/15), stratified, per-class, official, inductive or paper.")
+    str,
+    typer.Option(
+        "--split",
+        help="random (75/10/15), stratified, per-class, official, inductive or paper; shares as in random:50/25/25.",
+    ),
 ]
 LevelName = Annotated[str, typer.Option("--level", help="edge, k-neighbor, node, local, or none.")]
 FeaturesEpsilon = Annotated[
@@ -149,21 +153,38 @@ def build_promise(
 
 def build_local(features: str | None, labels: str | None, edges: str | None, **central: object) -> Local | None:
     """The local promise the flags describe, if ``--level local``; else None, and no local flag may be given."""
-    given = [name for name, value in central.items() if value is not None and name != "level"]
+    given = [name for name, value in central.items() if value is not None and name not in ("level", "delta")]
     if central["level"] != "local":
         if any(value is not None for value in (features, labels, edges)):
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
         return None
     if given:
         raise InputError(f"--level local takes no --{given[0].replace('_', '-')}: give each part its own epsilon")
-    return Local(features or "withheld", labels or "withheld", edges or "withheld")
+    delta = central.get("delta")
+    budgets = (features or "withheld", labels or "withheld", edges or "withheld")
+    return Local(*budgets, delta=0.0 if delta is None else float(str(delta)))
 
 
 def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data:
     """A data set or a file, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
 
-    return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
+    kind, fractions = parse_split(split)
+    return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=kind, fractions=fractions)
+
+
+def parse_split(text: str) -> tuple[str, tuple[float, float, float] | None]:
+    """``random:50/25/25`` as the name of a split and its shares; without a colon the shares are the default's."""
+    kind, colon, shares = text.partition(":")
+    if not colon:
+        return kind, None
+    if kind not in ("random", "stratified", "inductive"):
+        raise InputError(f"--split {text}: only random, stratified and inductive take shares")
+    try:
+        train, val, test = (float(share) / 100 for share in shares.split("/"))
+    except ValueError:
+        raise InputError(f"--split {text}: give three percentages, as in random:50/25/25") from None
+    return kind, (train, val, test)
 
 
 def as_json(body: Any) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
+from graphveil.local.promise import Local
 from graphveil.privacy.facts import PublicFacts
+
+AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that can report"
 
 
 def plan(
@@ -26,18 +29,30 @@ def plan(
     mode: opt.ModeName = None,
     max_degree: opt.DegreeValue = None,
     directed: opt.Directed = False,
+    features_epsilon: opt.FeaturesEpsilon = None,
+    labels_epsilon: opt.LabelsEpsilon = None,
+    edges_epsilon: opt.EdgesEpsilon = None,
     settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the noisy releases METHOD would make; no data needed, only sizes."""
-    chosen = opt.build_method(method, mode, settings)
-    promise = opt.build_promise(chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed)
+    chosen: Any = opt.build_method(method, mode, settings)
+    local = opt.build_local(
+        features_epsilon, labels_epsilon, edges_epsilon,
+        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
+    )  # fmt: skip
+    promise = local or opt.build_promise(
+        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
+    )  # fmt: skip
     if data is not None:
         facts = PublicFacts.of(opt.load_data(data, 0))
     elif nodes is None or features is None or classes is None:
         raise InputError("plan needs --nodes, --features and --classes, or --data")
     else:
         facts = PublicFacts(nodes, features, classes, directed)
+    if local is not None:
+        _show_local(chosen, chosen.checked_plan(facts, local), local, facts, as_json)
+        return
     body = chosen.checked_plan(facts, promise).to_json()
     if as_json:
         opt.print_json({"method": chosen.name, "mode": chosen.mode, **body})
@@ -65,6 +80,22 @@ def plan(
             bounds,
         )
     Console().print(table)
+
+
+def _show_local(method: Any, rounds: Any, promise: Local, facts: PublicFacts, as_json: bool) -> None:
+    """The rounds of a local method: what everybody will be asked, and what it will cost them."""
+    from graphveil.local.certificate import LocalCertificate
+
+    asked = [(round, facts.nodes) for round in rounds]
+    certificate = LocalCertificate.of(
+        promise, facts, asked, method=method.name, mode=method.mode, parameters=method.get_params(),
+        gaps=method.known_gaps(promise), public=method.public_statements(promise), assumptions=(AT_MOST,),
+        claim=method.claimed(promise) if method.mode == "published" else None,
+    )  # fmt: skip
+    if as_json:
+        opt.print_json({key: value for key, value in certificate.to_json().items() if key not in ("digest", "seed")})
+    else:
+        typer.echo(str(certificate).replace("PRIVACY CERTIFICATE", "PLAN", 1))
 
 
 def register(app: typer.Typer) -> None:

@@ -20,7 +20,7 @@ def privatize(
     features_epsilon: Annotated[str, typer.Option("--features-epsilon", metavar="E|raw|withheld")] = "withheld",
     labels_epsilon: Annotated[str, typer.Option("--labels-epsilon", metavar="E|raw|withheld")] = "withheld",
     edges_epsilon: Annotated[
-        str, typer.Option("--edges-epsilon", metavar="raw|withheld", help="Contact lists: in the clear, or not at all.")
+        str, typer.Option("--edges-epsilon", metavar="E|raw|withheld", help="Of one entry of a contact list.")
     ] = "withheld",
     identifier: Annotated[str | None, typer.Option("--id", help="Column: identifier. Default: the first.")] = None,
     features: Annotated[
@@ -29,7 +29,16 @@ def privatize(
     label: Annotated[str | None, typer.Option("--label", help="Column: class from 0; empty means none.")] = None,
     classes: Annotated[int | None, typer.Option("--classes", help="The public number of classes.")] = None,
     contacts: Annotated[
-        str | None, typer.Option("--contacts", help="Column: ids of contacts, separated by spaces (edges raw).")
+        str | None, typer.Option("--contacts", help="Column: ids of contacts, separated by spaces.")
+    ] = None,
+    edge_mechanism: Annotated[
+        str, typer.Option("--edge-mechanism", help="histogram, bucket or list (edges with an epsilon).")
+    ] = "histogram",
+    broadcast: Annotated[
+        Path | None,
+        typer.Option(
+            "--broadcast", metavar="FILE.csv", help="Who takes part and their released labels, from 'collect'."
+        ),
     ] = None,
     span: Annotated[
         str, typer.Option("--range", metavar="LOW..HIGH", help="Public range of every attribute.")
@@ -47,17 +56,23 @@ def privatize(
     """Randomise every record of a table once; the reports may leave, the records stay."""
     from graphveil.graph.tables import TableFile
     from graphveil.local.collecting import openness_note
+    from graphveil.local.edge_tables import Broadcast, EdgeReporter
     from graphveil.local.graph_source import GraphSource
     from graphveil.local.promise import Local, Openness
     from graphveil.local.tables import Privatizer
     from graphveil.privacy.noise import Noise
 
     promise = Local(features_epsilon, labels_epsilon, edges_epsilon)
+    edges = None
     if not isinstance(promise.edges, Openness):
-        raise InputError(
-            "tables carry contact lists raw or not at all; edges with an epsilon need the released labels of others "
-            "first (graphveil.local.client, or train local --level local)"
-        )
+        if broadcast is None:
+            raise InputError(
+                "edges with an epsilon need --broadcast FILE: who takes part and their released labels; "
+                "'graphveil collect --broadcast' writes it after a round of labels"
+            )
+        edges = EdgeReporter(edge_mechanism, promise.edges, Broadcast.read(broadcast))
+    elif broadcast is not None:
+        raise InputError("--broadcast belongs to an --edges-epsilon that is a number")
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
@@ -68,7 +83,7 @@ def privatize(
         classes = source.classes if classes is None else classes
     job = Privatizer(
         source, promise, identifier, tuple(features or ["*"]), label, contacts, classes, lower, upper,
-        mechanism, on_outside == "raise", holder,
+        mechanism, on_outside == "raise", holder, edges,
     )  # fmt: skip
     start = time.perf_counter()
     with opt.progress_bar() as bar:
@@ -76,6 +91,7 @@ def privatize(
     body = done | {
         "promise": promise.to_json(),
         "mechanism": mechanism,
+        "edge_mechanism": None if edges is None else edge_mechanism,
         "holder": holder,
         "raw": [part.value for part in promise.raw],
         "seeded": seed is not None,

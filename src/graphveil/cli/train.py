@@ -33,6 +33,10 @@ def train(
     features_epsilon: opt.FeaturesEpsilon = None,
     labels_epsilon: opt.LabelsEpsilon = None,
     edges_epsilon: opt.EdgesEpsilon = None,
+    holders: Annotated[
+        int | None,
+        typer.Option("--holders", metavar="N", help="Level local: so many parties hold the vertices (default: one)."),
+    ] = None,
     seed: opt.Seed = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for model, ledger and certificate.")
@@ -59,8 +63,11 @@ def train(
     promise = local or opt.build_promise(
         chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
     )  # fmt: skip
+    if holders is not None and local is None:
+        raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
 
     from graphveil.graph.validate import validate
+    from graphveil.local.holders import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.ledger import Ledger
@@ -68,13 +75,14 @@ def train(
     graph_data = opt.load_data(data, seed, prepare, split)
     graph = validate(graph_data, on_bad_rows=on_bad_rows)
     chosen.checked_plan(PublicFacts.of(graph), promise)
+    parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
     ledger = None
     if out is not None:
         open_run_folder(out)
         ledger = Ledger(out / "ledger.jsonl")
     started = time.perf_counter()
     with opt.progress_bar() as progress:
-        model = chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress)
+        model = chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress, **parties)
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
@@ -116,6 +124,7 @@ def describe(
         "gaps": [gap.code for gap in certificate.gaps],
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
         "assumptions": list(certificate.assumptions),
+        **{cost: getattr(certificate, cost, None) for cost in ("per_vertex", "per_edge", "per_holder")},  # level local
         **scores,
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,

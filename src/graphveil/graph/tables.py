@@ -14,7 +14,7 @@ from graphveil.errors import InputError
 from graphveil.graph.columns import first_line
 
 BLOCK_BYTES = 32 << 20
-BLOCK_ROWS = 1 << 18
+BLOCK_CELLS = 1 << 20  # numbers read at a time, at least 2^14 rows
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,10 @@ class TableFile:
         """The named columns in batches; ``types`` are imposed on text files, Parquet keeps its own."""
         try:
             if self.is_parquet:
-                yield from pa.parquet.ParquetFile(self.path).iter_batches(batch_size=BLOCK_ROWS, columns=list(columns))
+                # pre_buffer would keep every row group that has been read: memory would grow with the file
+                file = pa.parquet.ParquetFile(self.path, pre_buffer=False)
+                rows = max(1 << 14, BLOCK_CELLS // max(len(columns), 1))
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
             else:
                 with self._open(types, list(columns)) as reader:
                     yield from reader

@@ -39,12 +39,20 @@ class TwoLayers(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        drop = lambda values: nn.functional.dropout(values, self.dropout, self.training)
+        drop = lambda values: dropout(values, self.dropout) if self.training else values
         hidden: Tensor = self.first(drop(x), edge_index)
         if self.second is None:
             return hidden
         logits: Tensor = self.second(drop(nn.functional.selu(hidden)), edge_index)
         return logits
+
+
+def dropout(values: Tensor, rate: float) -> Tensor:
+    """Inverted dropout with a byte per number instead of a float (twice as quick); the rate is rounded to 1/256."""
+    cut = min(round(256 * rate), 255)
+    coins = torch.empty((values.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    keep = coins.view(torch.uint8)[: values.numel()].view(values.shape) >= cut
+    return (values * keep).mul_(256 / (256 - cut))
 
 
 def _plain(
@@ -64,6 +72,8 @@ def _attention(operator: type[nn.Module]) -> Callable[[int, int, int], tuple[nn.
 def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]]:
     from torch_geometric import nn as pyg
 
+    from graphveil.learn.chebyshev import Chebyshev
+
     return {
         "gcn": _plain(pyg.GCNConv),
         "sage": _plain(pyg.SAGEConv),
@@ -71,12 +81,13 @@ def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Modul
         "gatv2": _attention(pyg.GATv2Conv),
         "transformer": _attention(pyg.TransformerConv),
         "graphconv": _plain(pyg.GraphConv, aggr="mean"),
-        "cheb": _plain(pyg.ChebConv, K=2),
+        "cheb": _plain(Chebyshev),
         "sgc": lambda width, hidden, classes: (pyg.SGConv(width, classes, K=2), None),
         "tag": _plain(pyg.TAGConv, K=3),
     }
 
 
+ATTENTION = ("gat", "gatv2", "transformer")  # these need single edges; the others also take a sparse matrix
 NAMES = ("gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag")
 
 

@@ -17,6 +17,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Gap
 
 SCHEMA = "graphveil/local-certificate/1"
+NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Spent:
     delta: float
     vertices: int
     hears: str = ""
+    unbounded: str = ""
 
     @classmethod
     def of(cls, round: Round, vertices: int) -> Spent:
@@ -50,6 +52,7 @@ class Spent:
             delta=randomizer.delta,
             vertices=vertices,
             hears=round.hears,
+            unbounded=randomizer.unbounded,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -154,6 +157,7 @@ class LocalCertificate:
         ]
         lines += [
             f"NOT PROTECTED: ROUND {release.name!r} ({release.mechanism}) HAS NO FINITE EPSILON"
+            + (f": {release.unbounded}" if release.unbounded else "")
             for release in self.releases
             if release.epsilon is None
         ]
@@ -221,7 +225,10 @@ def _lines(certificate: LocalCertificate) -> list[str]:
     shown = lambda value: "NO FINITE VALUE" if value is None else f"{value:.6g}"
     facts, promise = certificate.facts, certificate.promise
     verdict = "HOLDS" if certificate.holds else "DOES NOT HOLD"
-    lines = [f"PRIVACY CERTIFICATE   {certificate.method} ({certificate.mode}), local model: no curator is trusted"]
+    trust = "local model: no curator is trusted"
+    if NOT_LOCAL in certificate.assumptions:
+        trust = "which the paper calls local and which is not"
+    lines = [f"PRIVACY CERTIFICATE   {certificate.method} ({certificate.mode}), {trust}"]
     lines += [f"  !!!!        {warning}" for warning in certificate.warnings]
     asked = ", ".join(f"{part} {_asked(promise, part)}" for part in Part)
     lines += [

@@ -88,7 +88,7 @@ class Client:
             records, ids = records[labelled], ids[labelled]
         if round.part is Part.FEATURES:
             self.clipped += outside_range(records, round.randomizer)
-        values = round.randomizer.randomize(records, broadcast, self._noise)
+        values = round.randomizer.randomize(round.randomizer.own(records, ids), broadcast, self._noise)
         return Report(round.name, ids, values, self.holder)
 
     def _remember(self, report: Report, heard: str) -> None:

@@ -13,8 +13,9 @@ from graphveil.errors import InputError
 from graphveil.graph.tables import TableFile
 from graphveil.local.certificate import LocalCertificate
 from graphveil.local.collector import Collector
-from graphveil.local.promise import Local, Openness, Part
-from graphveil.local.randomizers import LabelResponse
+from graphveil.local.edge_tables import EDGE_MECHANISMS
+from graphveil.local.promise import DEGREES, OWNERS, Local, Openness, Part
+from graphveil.local.randomizers import BucketResponse, Contacts, LabelHistogram, LabelResponse
 from graphveil.local.report import Report, Round
 from graphveil.local.tables import MECHANISMS, SCHEMA, description
 from graphveil.privacy.facts import PublicFacts
@@ -35,50 +36,100 @@ class Collected:
 
 
 def collect(paths: list[Path]) -> Collected:
-    """Merge reports files that were made under the same promise; a vertex in several files must have sent the same report."""
+    """Merge reports files: of several holders, and of several rounds if each part of the record is reported in one of them.
+
+    A vertex in several files of a round must have sent the same report.
+    """
     import torch
 
     bodies = [_described(path) for path in paths]
-    first = bodies[0]
-    for path, body in zip(paths, bodies, strict=True):
-        if any(body[key] != first[key] for key in ("promise", "rounds", "attributes", "classes")):
-            raise InputError(f"{path} was made under another promise or with other randomizers than {paths[0]}")
+    promise = _merged(paths, bodies)
     tables = [_read(path) for path in paths]
     ids = tuple(sorted({name for table in tables for name in table["id"]}))
     slot = {name: number for number, name in enumerate(ids)}
-    promise = Local.from_json(first["promise"])
-    rounds = _rounds(first)
-    collector = Collector(rounds, len(ids))
+    rounds = {round.name: round for body in bodies for round in _rounds(body)}
+    collector = Collector(rounds.values(), len(ids))
     for path, body, table in zip(paths, bodies, tables, strict=True):
         slots = np.array([slot[name] for name in table["id"]], dtype=np.int64)
-        for round in rounds:
-            part = table[round.part.value]
-            there = part >= 0 if round.part is Part.LABELS else np.ones(len(slots), dtype=bool)
+        for round in _rounds(body):
             try:
-                collector.accept(Report(round.name, slots[there], part[there], body["holder"]))
+                collector.accept(_report(round, table, slots, slot, body["holder"]))
             except InputError as error:
                 raise InputError(f"{path}: {error}") from None
     data = collector.estimate()
-    data.num_classes = first["classes"] or 2
+    reported = data.edge_index.numpy()
+    _set_arcs(data, reported[:, reported[0] != reported[1]])
+    classes = next((body["classes"] for body in bodies if body["classes"]), None)
+    data.num_classes = classes or 2
     for part in promise.raw:
-        _add_raw(data, part, tables, slot)
+        _add_raw(
+            data, part, [t for t, b in zip(tables, bodies, strict=True) if b["promise"][part.value] == "raw"], slot
+        )
     if data.get("x") is None:
         data.x = torch.zeros((len(ids), 0), dtype=torch.float64)
     if data.get("y") is None:
         data.y = torch.full((len(ids),), -1)
-    facts = PublicFacts(len(ids), int(first["attributes"]), int(data.num_classes))
+    attributes = int(data.x.shape[1])
+    if "edges" in data:
+        _append_histograms(data)
     seeds = [body["seed"] for body in bodies if body["seed"] is not None]
     certificate = LocalCertificate.of(
         promise,
-        facts,
-        [(round, int(collector.reported(round.name).sum())) for round in rounds],
+        PublicFacts(len(ids), attributes, int(data.num_classes)),
+        [(round, int(collector.reported(round.name).sum())) for round in rounds.values()],
         method="collect",
         holders={body["holder"]: body["vertices"] for body in bodies},
-        public=("which vertices report, and which of them have a label",),
+        public=("which vertices report, and which of them have a label", *_edge_statements(rounds)),
         assumptions=("every client used the randomizer it names and reports once",),
         seed=seeds[0] if seeds else None,
     )
     return Collected(data, certificate, ids, collector.resent)
+
+
+def _merged(paths: list[Path], bodies: list[dict[str, Any]]) -> Local:
+    """The promise of all files together; files that report the same part must do it in the same way."""
+    kept: dict[str, tuple[Path, list[Any]]] = {}
+    for path, body in zip(paths, bodies, strict=True):
+        for part in Part:
+            budget = body["promise"][part.value]
+            if budget == Openness.WITHHELD.value:
+                continue
+            keys = ("attributes",) if part is Part.FEATURES else ("heard",) if part is Part.EDGES else ("classes",)
+            how = [budget, [r for r in body["rounds"] if r["part"] == part.value], [body.get(key) for key in keys]]
+            first, before = kept.setdefault(part.value, (path, how))
+            if before != how:
+                raise InputError(f"{path} was made under another promise or with other randomizers than {first}")
+    budgets: dict[str, Any] = {
+        part.value: kept[part.value][1][0] if part.value in kept else Openness.WITHHELD for part in Part
+    }
+    return Local(**budgets)
+
+
+def _report(round: Round, table: dict[str, Any], slots: np.ndarray, slot: dict[str, int], holder: str) -> Report:
+    if round.part is Part.EDGES and not isinstance(round.randomizer, LabelHistogram):
+        starts, targets = _arcs(table, slot)
+        return Report(round.name, slots, Contacts(starts, targets), holder)
+    values = table["histogram" if round.part is Part.EDGES else round.part.value]
+    there = values >= 0 if round.part is Part.LABELS else np.ones(len(slots), dtype=bool)
+    return Report(round.name, slots[there], values[there], holder)
+
+
+def _append_histograms(data: Data) -> None:
+    """Noisy counts of the contacts' released labels are further attributes, named h0, h1, ..."""
+    import torch
+
+    counts = data.edges
+    names = [f"f{number}" for number in range(data.x.shape[1])] + [f"h{number}" for number in range(counts.shape[1])]
+    data.x = torch.cat([data.x, counts], dim=1)
+    data.feature_names = names
+    del data.edges
+
+
+def _edge_statements(rounds: dict[str, Round]) -> tuple[str, ...]:
+    randomizer = rounds["edges"].randomizer if "edges" in rounds else None
+    if isinstance(randomizer, BucketResponse):
+        return (DEGREES, OWNERS)
+    return (DEGREES,) if isinstance(randomizer, LabelHistogram) else ()
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -92,7 +143,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _rounds(body: dict[str, Any]) -> tuple[Round, ...]:
-    known = {**MECHANISMS, "label-response": LabelResponse}
+    known: dict[str, type[Any]] = {**MECHANISMS, **EDGE_MECHANISMS, "label-response": LabelResponse}
     try:
         return tuple(
             Round(entry["part"], Part(entry["part"]), known[entry["mechanism"]](**entry["parameters"]))
@@ -117,6 +168,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} has two reports with the same id")
     if columns:
         found["features"] = np.column_stack([table[name].to_numpy() for name in columns])
+    counts = sorted((n for n in names if n[:1] == "h" and n[1:].isdigit()), key=lambda n: int(n[1:]))
+    if counts:
+        found["histogram"] = np.column_stack([table[name].to_numpy() for name in counts]).astype(np.float64)
     if "label" in names:
         found["labels"] = table["label"].fill_null(-1).to_numpy()
     if "contacts" in names:
@@ -141,14 +195,30 @@ def _add_raw(data: Data, part: Part, tables: list[dict[str, Any]], slot: dict[st
     else:
         arcs = []
         for table in tables:
-            for name, contacts in zip(table["id"], table["contacts"], strict=True):
-                for other in contacts.split():
-                    if other not in slot:
-                        raise InputError(f"vertex {name!r} lists {other!r}, who has not reported: unknown neighbour id")
-                    arcs.append((slot[name], slot[other]))
-        pairs = np.unique(np.array(arcs, dtype=np.int64).reshape(-1, 2), axis=0).T
-        data.edge_index = torch.from_numpy(np.ascontiguousarray(pairs))
-        data.directed = not np.array_equal(pairs, np.unique(pairs[::-1].T, axis=0).T)
+            starts, targets = _arcs(table, slot)
+            own = np.array([slot[name] for name in table["id"]], dtype=np.int64)
+            arcs.append(np.stack([np.repeat(own, np.diff(starts)), targets]))
+        _set_arcs(data, np.concatenate(arcs, axis=1))
+
+
+def _set_arcs(data: Data, arcs: np.ndarray) -> None:
+    """Arcs owner -> contact, once each; the graph is directed unless every arc has its reverse."""
+    import torch
+
+    pairs = np.unique(arcs, axis=1)
+    data.edge_index = torch.from_numpy(np.ascontiguousarray(pairs))
+    data.directed = not np.array_equal(pairs, np.unique(pairs[::-1], axis=1))
+
+
+def _arcs(table: dict[str, Any], slot: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The contacts of every record as slots: where each list starts, and all targets."""
+    lists = [contacts.split() for contacts in table["contacts"]]
+    for name, contacts in zip(table["id"], lists, strict=True):
+        unknown = next((other for other in contacts if other not in slot), None)
+        if unknown is not None:
+            raise InputError(f"vertex {name!r} lists {unknown!r}, who has not reported: unknown neighbour id")
+    starts = np.concatenate([[0], np.cumsum([len(contacts) for contacts in lists])]).astype(np.int64)
+    return starts, np.array([slot[other] for contacts in lists for other in contacts], dtype=np.int64)
 
 
 def openness_note(promise: Local) -> str:

@@ -119,24 +119,35 @@ class HistogramFit:
 
 
 def fit_histograms(
-    counts: Array, degrees: np.ndarray, noise_variance: float, likelihoods: Array, start: Array, steps: int = 6
+    counts: Array,
+    degrees: np.ndarray,
+    noise_variance: float,
+    likelihoods: Array,
+    start: Array,
+    steps: int = 6,
+    dispersion: float = 0.0,
 ) -> HistogramFit:
-    """EM for h_b = Normal(d H[c, b], d H (1 - H) + noise variance), with the label likelihoods as evidence on c."""
+    """EM for h_b = Normal(d H[c, b], d (1 + r (d - 1)) H (1 - H) + noise variance), with the label likelihoods as evidence on c.
+
+    r is the ``dispersion``: 0 if the labels of one's contacts are independent draws, above 0 if they come in groups.
+    """
     bins, prior = start, likelihoods.mean(axis=0)
     size = np.maximum(degrees, 0).astype(np.float64)
+    grouped = size * (1 + dispersion * np.maximum(size - 1, 0))
     for _ in range(steps):
-        posterior = softmax(np.log(likelihoods) + np.log(prior) + _normal(counts, size, noise_variance, bins), axis=1)
+        score = _normal(counts, size, grouped, noise_variance, bins)
+        posterior = softmax(np.log(likelihoods) + np.log(prior) + score, axis=1)
         prior = np.maximum(posterior.mean(axis=0), 1e-6)
         weight = np.maximum(posterior.T @ size, 1e-9)
         bins = np.maximum((posterior.T @ counts) / weight[:, None], 1e-3)
         bins /= bins.sum(axis=1, keepdims=True)
-    return HistogramFit(bins, prior, _normal(counts, size, noise_variance, bins))
+    return HistogramFit(bins, prior, _normal(counts, size, grouped, noise_variance, bins))
 
 
-def _normal(counts: Array, degrees: Array, noise_variance: float, bins: Array) -> Array:
+def _normal(counts: Array, degrees: Array, grouped: Array, noise_variance: float, bins: Array) -> Array:
     log_likelihood = np.empty((len(counts), len(bins)))
     for c, row in enumerate(bins):
-        variance = degrees[:, None] * row * (1 - row) + noise_variance
+        variance = grouped[:, None] * row * (1 - row) + noise_variance
         error = counts - degrees[:, None] * row
         log_likelihood[:, c] = -0.5 * (np.square(error) / variance + np.log(variance)).sum(axis=1)
     return log_likelihood

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from graphveil.errors import DataWarning, InputError
-from graphveil.local.certificate import LocalCertificate, Spent
+from graphveil.errors import DataWarning, InputError, PrivacyError
+from graphveil.local.certificate import NOT_LOCAL, LocalCertificate, Spent
 from graphveil.local.client import NO_LABEL, Client
 from graphveil.local.collector import Collector
 from graphveil.local.promise import LOCAL, Local, Openness, Part
@@ -25,6 +25,7 @@ from graphveil.methods.base import PUBLIC_COINS, PrivateMethod, Progress
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.plan import Gap
 from graphveil.privacy.promise import Guarantee
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
 WHO_IS_LABELLED = "which vertices have a label that they report (train and validation)"
+
+
+@dataclass(frozen=True, eq=False)
+class Everybody:
+    """All contact lists at once, and coins: what a published mechanism that is not local reads. Never there in sound mode."""
+
+    lists: Contacts
+    noise: Noise
 
 
 @dataclass
@@ -51,6 +60,7 @@ class Session:
     raw_labels: np.ndarray | None = None
     raw_edges: np.ndarray | None = None
     degrees: np.ndarray | None = None
+    everybody: Everybody | None = None
 
     def ask(self, name: str, broadcast: Any = None) -> Any:
         """One round: the ledger is written, every client answers, the values come back in the order of the slots."""
@@ -59,6 +69,16 @@ class Session:
         for client in self.clients:
             self.collector.accept(client.report(name, broadcast))
         return self.collector.values(name)
+
+    def ask_everybody(self, name: str, broadcast: Any = None) -> Contacts:
+        """A published round that no client could answer, because it reads the lists of several people at once."""
+        round = self.collector.rounds[name]
+        if self.everybody is None:
+            raise PrivacyError(f"round {name!r} reads everybody's lists: it runs in published mode only")
+        self.ledger.append(Spent.of(round, self.reporters(round)))  # type: ignore[arg-type]
+        randomizer: Any = replace(round.randomizer, lists=self.everybody.lists)  # type: ignore[type-var]
+        found: Contacts = randomizer.randomize(self.everybody.lists, broadcast, self.everybody.noise)
+        return found
 
     def reporters(self, round: Round) -> int:
         """How many vertices are asked: train and validation for their label, else everybody."""
@@ -93,6 +113,8 @@ class ScoresPredictor:
 class LocalMethod(PrivateMethod):
     """Subclasses give ``rounds`` (from public facts) and ``train`` (from reports)."""
 
+    reads_everybody: ClassVar[bool] = False  # published mode runs a step that no client could
+
     @property
     def supports(self) -> frozenset[Guarantee]:
         return frozenset({LOCAL})
@@ -108,6 +130,10 @@ class LocalMethod(PrivateMethod):
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         """What else is public, in sentences for the certificate."""
         return (WHO_IS_LABELLED,)
+
+    def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
+        """The holes in the paper's claim that this promise meets; none in sound mode."""
+        return self.gaps if self.mode == "published" else ()
 
     def claimed(self, promise: Local) -> float | None:
         """What the paper says it costs; None: what is proved."""
@@ -144,7 +170,8 @@ class LocalMethod(PrivateMethod):
         facts = PublicFacts.of(graph)
         lists_reported = isinstance(promise, Local) and not isinstance(promise.edges, Openness)
         rounds = self.checked_plan(facts, promise, graph.lists.arcs / graph.nodes if lists_reported else 0.0)
-        clients = clients_of(graph, rounds, Noise(seed), holders)
+        noise = Noise(seed)
+        clients = clients_of(graph, rounds, noise, holders)
         session = Session(
             facts=facts,
             promise=promise,
@@ -156,6 +183,8 @@ class LocalMethod(PrivateMethod):
             progress=progress,
         )
         open_raw_parts(session, graph)
+        if self.mode == "published" and self.reads_everybody and lists_reported:
+            session.everybody = Everybody(Contacts.own_lists(graph.lists), noise)
         predictor = self.train(session)
         clipped = sum(client.clipped for client in clients)
         if clipped:
@@ -171,9 +200,9 @@ class LocalMethod(PrivateMethod):
             mode=self.mode,
             parameters=self.get_params(),
             holders={client.holder: len(client.ids) for client in clients},
-            gaps=self.gaps if self.mode == "published" else (),
+            gaps=self.known_gaps(promise),
             public=self.public_statements(promise),
-            assumptions=(*graph.notes, REPORTS_ONLY),
+            assumptions=(*graph.notes, REPORTS_ONLY if session.everybody is None else NOT_LOCAL),
             claim=self.claimed(promise) if self.mode == "published" else None,
             seed=seed,
         )

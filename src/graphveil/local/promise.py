@@ -36,6 +36,12 @@ IN_PLAIN_WORDS = {
     Part.EDGES: "the contact list of every vertex",
 }
 
+DEGREES = "how many contacts everybody has (the length of each list)"
+OWNERS = (
+    "who owns each pair of vertices (a public hash) and how many contacts everybody owns; an exchange of a contact that "
+    "changes these numbers is not covered"
+)
+
 
 @dataclass(frozen=True)
 class Local:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.local.backbone_training import NoisyLabels
+from graphveil.local.histogram_server import NoisyCounts, noisy_degrees
 from graphveil.local.method import LocalMethod, ScoresPredictor, Session
 from graphveil.local.promise import Local, Openness, Part
 from graphveil.local.randomizers import LabelHistogram, LabelResponse
@@ -15,14 +15,14 @@ from graphveil.methods.card import Card
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.noise import Array
 
-if TYPE_CHECKING:
-    from graphveil.local.denoise import HistogramFit
-
-ALMOST_CLEAN = 1e-6  # raw labels are treated as reports that are wrong this often
 HOP_SCALE = (
     4.0  # shares lie in [-1, 1], log-posteriors in [-10, 0]: brings their weights to one scale for one learning rate
 )
 FLOOR = -10.0  # of log-posteriors: on dense graphs belief propagation is far too sure of itself
+LENGTHS_HIDDEN = (
+    "not even the lengths of contact lists: the epsilon of one undirected edge is for adding or removing it, in both lists "
+    "together; rewiring it is one less and one more, twice that"
+)
 TWO_ROUNDS_FROM = 31.0  # epsilon per list times mean degree above which a second histogram round pays
 
 
@@ -39,6 +39,9 @@ class LocalRecipe(LocalMethod):
         agreement, sweeps, message_weight, damping: of belief propagation.
         histogram_rounds: 1, 2 or None (two if epsilon per list times mean degree exceeds 31).
         edge_unit: ``list`` (the edge epsilon is for one list entry) or ``edge`` (for one undirected edge: half per list).
+        degrees: ``public`` (the server knows how many contacts everybody has) or ``noisy``: it takes the sum of the noisy
+            counts instead, and the edge epsilon covers an undirected edge that comes or goes, in both lists together.
+        dispersion: how much more the labels of one's contacts vary than independent draws (0: not at all); histograms only.
         epochs, learning_rate, weight_decay: Adam for the heads.
     """
 
@@ -63,6 +66,8 @@ class LocalRecipe(LocalMethod):
         damping: float = 0.3,
         histogram_rounds: int | None = None,
         edge_unit: str = "list",
+        degrees: str = "public",
+        dispersion: float = 0.05,
         epochs: int = 100,
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-3,
@@ -74,6 +79,8 @@ class LocalRecipe(LocalMethod):
         self.damping = damping
         self.histogram_rounds = histogram_rounds
         self.edge_unit = edge_unit
+        self.degrees = degrees
+        self.dispersion = dispersion
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
@@ -86,6 +93,10 @@ class LocalRecipe(LocalMethod):
             raise InputError(f"local: histogram_rounds is null (automatic), 1 or 2, got {self.histogram_rounds}")
         if self.edge_unit not in ("list", "edge"):
             raise InputError(f"local: edge_unit is list or edge, got {self.edge_unit!r}")
+        if self.degrees not in ("public", "noisy"):
+            raise InputError(f"local: degrees is public or noisy, got {self.degrees!r}")
+        if self.dispersion > 1:
+            raise InputError(f"local: dispersion lies between 0 and 1, got {self.dispersion:g}")
 
     def rounds(self, facts: PublicFacts, promise: Local, mean_degree: float = 0.0) -> tuple[Round, ...]:
         if promise.labels is Openness.WITHHELD:
@@ -98,29 +109,35 @@ class LocalRecipe(LocalMethod):
         if not isinstance(promise.labels, Openness):
             found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
         if not isinstance(promise.edges, Openness):
-            per_list = promise.edges / (2 if self.edge_unit == "edge" else 1)
-            number = self.histogram_rounds or (2 if per_list * mean_degree > TWO_ROUNDS_FROM else 1)
-            share = per_list / number
-            heard = "the released labels"
-            found.append(Round("histogram", Part.EDGES, LabelHistogram(share, facts.classes + 1), heard))
-            if number == 2:
-                heard = "the classes inferred from earlier rounds"
-                found.append(Round("histogram-2", Part.EDGES, LabelHistogram(share, facts.classes), heard))
+            found += self._histogram_rounds(facts, promise.edges, mean_degree)
         return tuple(found)
 
+    def _histogram_rounds(self, facts: PublicFacts, budget: float, mean_degree: float) -> list[Round]:
+        """One or two; with noisy degrees the mean degree is not public, so it may not choose between them."""
+        hidden = self.degrees == "noisy"
+        lengths = "hidden" if hidden else "public"
+        per_list = budget / (2 if self.edge_unit == "edge" and not hidden else 1)
+        pays = not hidden and per_list * mean_degree > TWO_ROUNDS_FROM
+        number = self.histogram_rounds or (2 if pays else 1)
+        first = LabelHistogram(per_list / number, facts.classes + 1, lengths)
+        found = [Round("histogram", Part.EDGES, first, "the released labels")]
+        if number == 2:
+            second = LabelHistogram(per_list / number, facts.classes, lengths)
+            found.append(Round("histogram-2", Part.EDGES, second, "the classes inferred from earlier rounds"))
+        return found
+
     def public_statements(self, promise: Local) -> tuple[str, ...]:
-        more = () if promise.edges is Openness.RAW else ("how many contacts everybody has (the length of each list)",)
-        return (*super().public_statements(promise), *more)
+        if promise.edges is Openness.RAW:
+            return super().public_statements(promise)
+        lengths = (
+            "how many contacts everybody has (the length of each list)" if self.degrees == "public" else LENGTHS_HIDDEN
+        )
+        return (*super().public_statements(promise), lengths)
 
     def train(self, session: Session) -> ScoresPredictor:
-        if session.raw_labels is None:
-            reports = session.ask("labels")
-            channel = session.collector.rounds["labels"].randomizer.channel
-        else:
-            reports, channel = session.raw_labels, almost_clean_channel(session.facts.classes)
-        if session.raw_edges is not None:
-            return self._labels_graph(session, reports, channel)
-        return self._histogram(session, reports, channel)
+        labels = NoisyLabels.heard(session)
+        learn = self._histogram if session.raw_edges is None else self._labels_graph
+        return learn(session, labels.reports, labels.channel)
 
     def _labels_graph(self, session: Session, reports: np.ndarray, channel: Array) -> ScoresPredictor:
         """Edges are public: propagate likelihoods, choose a head."""
@@ -183,32 +200,24 @@ class LocalRecipe(LocalMethod):
         np.fill_diagonal(homophily, 0.75)
         start = np.hstack([labelled * homophily @ channel, np.full((classes, 1), 1 - labelled)])
         counts = session.ask("histogram", np.where(reports < 0, classes, reports))
-        first = self._fit(session, "histogram", counts, likelihoods, start)
-        evidence, columns = [first.log_likelihood], [self._standard(session, "histogram", counts)]
+        rounds = [NoisyCounts(counts, self._noise(session, "histogram"))]
+        degrees = self._degrees(session, rounds)
+        first = rounds[0].fit(degrees, likelihoods, start, self.dispersion)
+        evidence = [first.log_likelihood]
         if "histogram-2" in session.collector.rounds:
             inferred = (first.log_likelihood + np.log(first.prior) + np.log(likelihoods)).argmax(axis=1)
-            again = session.ask("histogram-2", inferred)
-            second = self._fit(session, "histogram-2", again, likelihoods, homophily)
-            evidence.append(second.log_likelihood)
-            columns.append(self._standard(session, "histogram-2", again))
+            rounds.append(NoisyCounts(session.ask("histogram-2", inferred), self._noise(session, "histogram-2")))
+            degrees = self._degrees(session, rounds)
+            evidence.append(rounds[1].fit(degrees, likelihoods, homophily, self.dispersion).log_likelihood)
         total = sum(evidence) + np.log(first.prior)
         centred = [part - part.mean(axis=1, keepdims=True) for part in (*evidence, total)]
         stacked = np.stack(centred, axis=1)
-        return self._choose(session, reports, channel, stacked, stacked, np.hstack(columns))
+        columns = np.hstack([one.standard(degrees) for one in rounds])
+        return self._choose(session, reports, channel, stacked, stacked, columns)
 
-    def _fit(self, session: Session, name: str, counts: Array, likelihoods: Array, start: Array) -> HistogramFit:
-        from graphveil.local.denoise import fit_histograms
+    def _noise(self, session: Session, name: str) -> float:
+        return float(session.collector.rounds[name].randomizer.variance()[0])
 
-        noise = float(session.collector.rounds[name].randomizer.variance()[0])
-        return fit_histograms(counts, session.degrees, noise, likelihoods, start)
-
-    def _standard(self, session: Session, name: str, counts: Array) -> Array:
-        noise = float(session.collector.rounds[name].randomizer.variance()[0])
-        return (counts - counts.mean(axis=0)) / np.sqrt(session.degrees[:, None] + noise)
-
-
-def almost_clean_channel(classes: int) -> Array:
-    """The channel of raw labels: wrong almost never, so that logarithms stay finite."""
-    channel = np.full((classes, classes), ALMOST_CLEAN / (classes - 1))
-    np.fill_diagonal(channel, 1 - ALMOST_CLEAN)
-    return channel
+    def _degrees(self, session: Session, rounds: list[NoisyCounts]) -> Array:
+        """The lengths of the lists where they are public, else what the noisy counts say."""
+        return noisy_degrees(rounds) if self.degrees == "noisy" else session.degrees.astype(np.float64)

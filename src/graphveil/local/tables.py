@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.tables import TableFile, text_column
+from graphveil.local.edge_tables import EdgeReporter
 from graphveil.local.graph_source import GraphSource
 from graphveil.local.promise import Local, Openness
 from graphveil.local.randomizers import Direction, LabelResponse, LaplaceRows, MultiBit, Piecewise, Randomizer
@@ -42,7 +43,7 @@ MECHANISMS: dict[str, type[Any]] = {
 
 @dataclass(frozen=True)
 class Privatizer:
-    """How a table of records becomes a table of reports. ``contacts`` are only ever passed on in the clear, if raw."""
+    """How a table of records becomes a table of reports; contacts with an epsilon are randomised by ``edges``."""
 
     source: TableFile | GraphSource
     promise: Local
@@ -56,6 +57,7 @@ class Privatizer:
     mechanism: str = "multi-bit"
     refuse_outside: bool = False
     holder: str = "all"
+    edges: EdgeReporter | None = None
 
     def run(self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Write ``out`` and its description, complete or not at all; returns what was done."""
@@ -67,6 +69,7 @@ class Privatizer:
         columns = self._columns()
         width = len(columns)
         features, labels = self.feature_randomizer(width), self.label_randomizer()
+        edges = None if self.edges is None else self.edges.randomizer
         draft = out.with_name(f".{out.name}.part")
         ids: list[np.ndarray] = []
         missed = vertices = 0
@@ -88,7 +91,8 @@ class Privatizer:
             os.replace(draft, out)
         finally:
             draft.unlink(missing_ok=True)
-        return {"vertices": vertices, "attributes": width, "outside": missed, "epsilon": _sum(features, labels)}
+        epsilon = _sum(features, labels) + (0.0 if edges is None else edges.swap_epsilon)
+        return {"vertices": vertices, "attributes": width, "outside": missed, "epsilon": epsilon}
 
     def feature_randomizer(self, width: int) -> Randomizer | None:
         if isinstance(self.promise.features, Openness):
@@ -116,8 +120,10 @@ class Privatizer:
         for wanted in (self.identifier, self.label, self.contacts):
             if wanted is not None and wanted not in names:
                 raise InputError(f"{self.source.path} has no column {wanted!r}; it has: {', '.join(names[:12])}")
-        if self.promise.edges is Openness.RAW and self.contacts is None:
-            raise InputError("edges raw needs --contacts COLUMN: the ids of everybody's contacts, separated by spaces")
+        if (self.edges is None) != isinstance(self.promise.edges, Openness):
+            raise InputError("edges with an epsilon need --broadcast FILE: who takes part, and their released labels")
+        if self.promise.edges is not Openness.WITHHELD and self.contacts is None:
+            raise InputError("edges need --contacts COLUMN: the ids of everybody's contacts, separated by spaces")
         if self.promise.features is Openness.WITHHELD:
             return []
         taken = {self.identifier or names[0], self.label, self.contacts}
@@ -162,8 +168,9 @@ class Privatizer:
             if labels is not None:
                 values[there] = labels.randomize(values[there], None, noise)
             found["label"] = pa.array(values, mask=~there)
-        if self.promise.edges is Openness.RAW:
-            found["contacts"] = batch.column(batch.schema.get_field_index(self.contacts))
+        if self.contacts is not None and self.promise.edges is not Openness.WITHHELD:
+            contacts = batch.column(batch.schema.get_field_index(self.contacts))
+            found |= {"contacts": contacts} if self.edges is None else self.edges.columns(ids, contacts, noise)
         keys = np.array([hash(name) for name in ids.to_pylist()], dtype=np.int64)
         return pa.RecordBatch.from_pydict(found), missed, keys
 
@@ -172,7 +179,12 @@ class Privatizer:
     ) -> dict[str, Any]:
         from graphveil.local.certificate import public_parameters
 
-        rounds = [("features", features, self.mechanism), ("labels", labels, "label-response")]
+        rounds: list[tuple[str, Randomizer | None, str]] = [
+            ("features", features, self.mechanism),
+            ("labels", labels, "label-response"),
+        ]
+        if self.edges is not None:
+            rounds.append(("edges", self.edges.randomizer, self.edges.mechanism))
         return {
             "schema": SCHEMA,
             "holder": self.holder,
@@ -185,6 +197,7 @@ class Privatizer:
                 for part, randomizer, name in rounds
                 if randomizer is not None
             ],
+            "heard": None if self.edges is None else self.edges.broadcast.digest,
             "seed": seed,
         }
 

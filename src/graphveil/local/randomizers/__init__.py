@@ -11,6 +11,7 @@ from graphveil.local.randomizers.multi_bit import MultiBit
 from graphveil.local.randomizers.neighbour_mean import NeighbourMean
 from graphveil.local.randomizers.piecewise import PerDimension, Piecewise, Rest
 from graphveil.local.randomizers.replacement import NeighbourReplacement
+from graphveil.local.randomizers.two_hop import TwoHopResponse
 
 __all__ = [
     "BucketResponse",
@@ -27,5 +28,6 @@ __all__ = [
     "Piecewise",
     "Randomizer",
     "Rest",
+    "TwoHopResponse",
     "Unit",
 ]

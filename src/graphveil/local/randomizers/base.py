@@ -51,6 +51,11 @@ class Randomizer(ABC):
         """The exact worst log-ratio for one unit; infinite if there is no bound."""
 
     @property
+    def unbounded(self) -> str:
+        """Why there is no finite epsilon, in words; empty if there is one."""
+        return ""
+
+    @property
     def swap_epsilon(self) -> float:
         """What exchanging one entry of one contact list costs."""
         return 0.0 if self.unit is Unit.VERTEX else self.epsilon
@@ -59,6 +64,10 @@ class Randomizer(ABC):
     def edge_epsilon(self) -> float:
         """What one undirected edge costs over all the reports it moves; nothing for randomizers of features and labels."""
         return 0.0 if self.unit is Unit.VERTEX else math.inf
+
+    def own(self, records: Any, ids: np.ndarray) -> Any:
+        """The part of the records of the slots ``ids`` that this randomizer reports; a public rule. Default: all of it."""
+        return records
 
     @abstractmethod
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.local.randomizers.base import Randomizer, Unit, check_budget, check_width
+from graphveil.local.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width
 from graphveil.local.randomizers.label import LabelResponse
 from graphveil.privacy.noise import Array, Noise
 
@@ -18,16 +18,18 @@ from graphveil.privacy.noise import Array, Noise
 class BucketResponse(Randomizer):
     """One owned contact u becomes a member of its bucket with e^epsilon/(e^epsilon + G - 1), else of another one.
 
-    The broadcast gives every slot's bucket 0..G-1; it must come from public or released values only. Each undirected edge
-    is owned by one endpoint (:func:`owns`), so an edge costs epsilon once; the number of owned contacts is public. Records
-    are contacts: one id, or an array of ids that are independent records. Lemma: P(r | u) = P(bucket r | bucket u)/size of
-    r's bucket, and the size cancels in the ratio, so it is epsilon exactly for unequal buckets. (Weighing members by
+    The broadcast gives every slot's bucket 0..G-1; it must come from public or released values only. ``owned``: each
+    undirected edge is reported by one endpoint (:func:`owns`), so an edge costs epsilon once; the number of owned contacts
+    is public. Directed lists hold each arc once and are reported whole (``owned=False``). Records are contacts: one id, an
+    array of ids or lists, each contact an independent record. Lemma: P(r | u) = P(bucket r | bucket u) times a law within r's
+    bucket that does not see u and cancels in the ratio, so it is epsilon exactly for unequal buckets. (Weighing members by
     e^(epsilon [same bucket]) in one shot does not have this property.) Test: ``tests/local/test_edge_randomizers.py``.
     """
 
     unit: ClassVar[Unit] = Unit.EDGE
     budget: float
     buckets: int
+    owned: bool = True
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
@@ -43,22 +45,30 @@ class BucketResponse(Randomizer):
 
     @property
     def edge_epsilon(self) -> float:
-        """Only the owner reports the edge."""
-        return self.epsilon
+        """Only the owner reports the edge; without owners it may stand in two lists."""
+        return self.epsilon if self.owned else 2 * self.epsilon
+
+    def own(self, records: Any, ids: np.ndarray) -> Contacts:
+        """The contacts that these slots own."""
+        lists = Contacts.of(records)
+        if not self.owned:
+            return lists
+        kept = owns(np.asarray(ids)[lists.owners], lists.targets)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(lists.owners[kept], minlength=len(lists)))])
+        return Contacts(starts.astype(np.int64), lists.targets[kept])
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         bucket_of = self._checked(broadcast)
-        contacts = np.asarray(records, dtype=np.int64)
+        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
         if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
             raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
         chosen = self.response.randomize(bucket_of[contacts].ravel(), None, rng)
         sizes = np.bincount(bucket_of, minlength=self.buckets)
-        members = np.argsort(bucket_of, kind="stable")
         first = np.concatenate([[0], np.cumsum(sizes)])
-        picks = np.empty(contacts.size, dtype=np.int64)
-        for bucket in range(self.buckets):
-            here = np.flatnonzero(chosen == bucket)
-            picks[here] = members[first[bucket] + rng.integers(int(sizes[bucket]), len(here))]
+        within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
+        picks = np.argsort(bucket_of, kind="stable")[first[chosen] + within]
+        if isinstance(records, Contacts):
+            return Contacts(records.starts, picks)
         return int(picks[0]) if contacts.ndim == 0 else picks.reshape(contacts.shape)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:

@@ -20,17 +20,24 @@ class LabelHistogram(Randomizer):
     The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
     contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon; counts are whole numbers and lie on the
     public grid, so rounding moves nothing. Adding or dropping a contact moves one count: epsilon/2. An undirected edge stands
-    in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_epsilon`). The length of the list is public.
-    Test: ``tests/local/test_edge_randomizers.py``.
+    in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_epsilon`), if the lengths of the lists are public.
+
+    With ``lengths="hidden"`` nobody learns a length but through the sum of the noisy counts, so an edge may also come or go:
+    that moves one count by 1 in each of two lists, epsilon/2 + epsilon/2 = epsilon in all, and rewiring is one edge less and
+    one more. The noise is the same; what changes is what may be compared, and what the server may use.
+    Tests: ``tests/local/test_edge_randomizers.py``, ``tests/local/test_recommended.py``.
     """
 
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
     bins: int
+    lengths: str = "public"
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
         check_width("the number of bins", self.bins, 2)
+        if self.lengths not in ("public", "hidden"):
+            raise InputError(f"the lengths of contact lists are public or hidden, got {self.lengths!r}")
 
     @property
     def scale(self) -> float:
@@ -42,8 +49,11 @@ class LabelHistogram(Randomizer):
 
     @property
     def edge_epsilon(self) -> float:
-        """What rewiring one undirected edge costs over the three lists it touches: epsilon + epsilon/2 + epsilon/2."""
-        return 2 * self.epsilon
+        """What one undirected edge costs over all lists it touches.
+
+        Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, epsilon/2 twice.
+        """
+        return self.epsilon if self.lengths == "hidden" else 2 * self.epsilon
 
     def counts(self, records: Any, broadcast: Any) -> Array:
         """The clean counts, one row per list."""

@@ -163,6 +163,17 @@ class Piecewise(Randomizer):
         return self.m * self.law.exact_epsilon
 
     @property
+    def unbounded(self) -> str:
+        """Why there is no epsilon under ``rest=raw``: an attribute that is not chosen tells the two records apart."""
+        if math.isfinite(self.epsilon):
+            return ""
+        left = self.width - self.m
+        return (
+            f"{left} of {self.width} attributes, chosen at random for every vertex, are sent as they are; "
+            f"any delta is at least {self.least_delta:.4g}"
+        )
+
+    @property
     def least_delta(self) -> float:
         """Under ``rest=raw`` the probability that one given attribute is sent in the clear: a lower bound on any delta."""
         return 1 - self.m / self.width if self.rest is Rest.RAW else 0.0
@@ -214,3 +225,29 @@ def expected_variance(epsilon: float, width: int, m: int, second_moment: float) 
     excess = math.expm1(min(epsilon, LARGEST_EPSILON) / (2 * m))
     spread = second_moment / excess + (excess + 4) / (3 * excess**2)
     return width / m * (second_moment + spread) - second_moment
+
+
+def least_noisy_range(
+    epsilon: float, width: int, lower: float, upper: float, filled: float
+) -> tuple[float, float, float]:
+    """The range to scale to -1..1, as it is or made symmetric about 0, whichever leaves less variance; and E[x^2] on it.
+
+    The (public) prior has a share ``filled`` of the attributes at the end of the range that is farther from 0 and the others
+    as near to 0 as the range allows. On a symmetric range zeros stay zeros, whose square d/m does not scale up; the range as it
+    is, if it is shorter, has less noise. Nothing private is read.
+    """
+    reach = max(abs(lower), abs(upper))
+    far, near = (upper if abs(upper) >= abs(lower) else lower), min(max(0.0, lower), upper)
+
+    def moment(low: float, high: float) -> float:
+        scaled = [(value - (low + high) / 2) / ((high - low) / 2) for value in (far, near)]
+        return filled * scaled[0] ** 2 + (1 - filled) * scaled[1] ** 2
+
+    candidates = [(low, high, moment(low, high)) for low, high in ((lower, upper), (-reach, reach))]
+    counts = range(1, min(width, math.ceil(epsilon / 1.2) + 1) + 1)
+
+    def noise(candidate: tuple[float, float, float]) -> float:
+        low, high, second = candidate
+        return ((high - low) / 2) ** 2 * min(expected_variance(epsilon, width, m, second) for m in counts)
+
+    return min(candidates, key=noise)

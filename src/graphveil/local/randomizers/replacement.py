@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.errors import PrivacyError
 from graphveil.local.randomizers.base import Contacts, Randomizer, Unit, check_budget
 from graphveil.privacy.noise import Array, Noise
+
+BLOCK = 1 << 16  # pairs of rows compared at a time
 
 
 class Strategy(StrEnum):
@@ -32,13 +35,13 @@ class NeighbourReplacement(Randomizer):
     contacts by ``alpha``. Published only. The paper's proof needs outputs that do not depend on the input, but they are
     {u} and candidates(u): another contact has other outputs, so the ratio is infinite (G1); where outputs are shared, the
     normalisers differ (G2); without a candidate u itself is sent (G3); and the list of u is read and shown through
-    people who are not its endpoints (G4). A record here is one contact u; ``lists`` are everybody's true contacts, which
-    this mechanism reads and a local mechanism could not. Tests: ``tests/local/test_replacement.py``.
+    people who are not its endpoints (G4). Records are contacts u, or whole lists; ``lists`` are everybody's true contacts,
+    which this mechanism reads and a client could not: without them it refuses. Tests: ``tests/local/test_replacement.py``.
     """
 
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
-    lists: Contacts
+    lists: Contacts | None = None
     strategy: Strategy = Strategy.THRESHOLD
     metric: Metric = Metric.COSINE
     alpha: float = 0.0
@@ -46,10 +49,16 @@ class NeighbourReplacement(Randomizer):
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
+        object.__setattr__(self, "strategy", Strategy(self.strategy))
+        object.__setattr__(self, "metric", Metric(self.metric))
 
     @property
     def epsilon(self) -> float:
         return math.inf
+
+    @property
+    def unbounded(self) -> str:
+        return "another contact has other possible reports, because they are its own contacts; no client could run it"
 
     @property
     def claim(self) -> float:
@@ -58,8 +67,9 @@ class NeighbourReplacement(Randomizer):
 
     def candidates(self, broadcast: Any) -> Contacts:
         """Everybody's replacement candidates."""
-        lists, owners = self.lists, self.lists.owners
-        likeness = self._likeness(self._mixed(np.asarray(broadcast, dtype=np.float64)), owners, lists.targets)
+        lists = everybodys(self.lists)
+        owners = lists.owners
+        likeness = self._likeness(self._mixed(lists, broadcast), owners, lists.targets)
         good = likeness >= self.threshold
         if self.strategy is Strategy.MOST_SIMILAR:
             order = np.lexsort((lists.targets, -likeness, owners))
@@ -75,8 +85,8 @@ class NeighbourReplacement(Randomizer):
         return 1 / (1 + np.asarray(candidates) * math.exp(-self.budget))
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
-        contacts = np.asarray(records, dtype=np.int64)
         candidates = self.candidates(broadcast)
+        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
         flat = contacts.ravel()
         number = candidates.degrees[flat]
         replaced = rng.uniform(flat.size) >= self.keep(number)
@@ -84,6 +94,8 @@ class NeighbourReplacement(Randomizer):
         moved = np.flatnonzero(replaced & (number > 0))
         reports = flat.copy()
         reports[moved] = candidates.targets[candidates.starts[flat[moved]] + pick[moved]]
+        if isinstance(records, Contacts):
+            return Contacts(records.starts, reports)
         return int(reports[0]) if contacts.ndim == 0 else reports.reshape(contacts.shape)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
@@ -94,16 +106,29 @@ class NeighbourReplacement(Randomizer):
             mass += (1 - kept) / len(candidates)
         return math.log(mass) if mass > 0 else -math.inf
 
-    def _mixed(self, rows: Array) -> Array:
+    def _mixed(self, lists: Contacts, broadcast: Any) -> sp.csr_matrix:
         """(1 - alpha) x_u + alpha mean of x over u's contacts: equation (3)."""
+        rows = sp.csr_matrix(broadcast, dtype=np.float64)
         if self.alpha == 0:
             return rows
-        lists = self.lists
-        sums = sp.csr_matrix((np.ones(lists.targets.size), lists.targets, lists.starts), (len(lists), len(rows))) @ rows
-        return (1 - self.alpha) * rows + self.alpha * sums / np.maximum(lists.degrees, 1)[:, None]
+        share = self.alpha / np.maximum(lists.degrees, 1)
+        shape = (len(lists), rows.shape[0])
+        return (1 - self.alpha) * rows + sp.csr_matrix((share[lists.owners], lists.targets, lists.starts), shape) @ rows
 
-    def _likeness(self, rows: Array, left: np.ndarray, right: np.ndarray) -> Array:
+    def _likeness(self, rows: sp.csr_matrix, left: np.ndarray, right: np.ndarray) -> Array:
+        """Of the rows ``left[i]`` and ``right[i]``, in blocks: memory stays within features and edges."""
+        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        products = np.empty(len(left))
+        for start in range(0, len(left), BLOCK):
+            here = slice(start, start + BLOCK)
+            products[here] = np.asarray(rows[left[here]].multiply(rows[right[here]]).sum(axis=1)).ravel()
         if self.metric is Metric.EUCLIDEAN:
-            return 1 / (1 + np.linalg.norm(rows[left] - rows[right], axis=1))
-        norms = np.maximum(np.linalg.norm(rows, axis=1), 1e-12)
-        return np.einsum("ij,ij->i", rows[left], rows[right]) / (norms[left] * norms[right])
+            return 1 / (1 + np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0)))
+        return products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24))
+
+
+def everybodys(lists: Contacts | None) -> Contacts:
+    """The lists of everybody, or a refusal: a client has its own list only."""
+    if lists is None:
+        raise PrivacyError("this published mechanism reads everybody's contact lists: no client can run it")
+    return lists
