@@ -39,13 +39,19 @@ def claimed_noise(promise: Promise, *, steps: int, rate: float, stages: int = 1,
     """
     if not promise.private:
         return 1.0
-    divergence = fixed_batch_divergence if promise.relation is Relation.REPLACE else poisson_divergence
+    replaced = promise.relation is Relation.REPLACE
+    return _noise(promise.epsilon, promise.target_delta, replaced, stages * steps, rate, gaussians)
+
+
+@lru_cache(maxsize=256)
+def _noise(target: float, delta: float, replaced: bool, steps: int, rate: float, gaussians: int) -> float:
+    divergence = fixed_batch_divergence if replaced else poisson_divergence
 
     def epsilon(z: float) -> float:
-        total = gaussians * ORDERS / (2 * z**2) + stages * steps * divergence(z, rate)
-        return float(np.min(total + np.log1p(-1 / ORDERS) - np.log(ORDERS * promise.target_delta) / (ORDERS - 1)))
+        total = gaussians * ORDERS / (2 * z**2) + steps * divergence(z, rate)
+        return float(np.min(total + np.log1p(-1 / ORDERS) - np.log(ORDERS * delta) / (ORDERS - 1)))
 
-    return calibrate_scale(epsilon, promise.epsilon)
+    return calibrate_scale(epsilon, target)
 
 
 def poisson_divergence(noise: float, rate: float) -> Array:
