@@ -91,7 +91,9 @@ def settings(data: str) -> Iterator[Setting]:
         ("node 16", replaced),
     ):
         yield Setting(f"dpdgc {level}", "published", gv.Dpdgc(mode="published", **batch), promise, "dpdgc")
-    yield Setting("gap edge 1", "published", gv.Gap(mode="published"), gv.EdgeLevel(1.0), "dpdgc")
+    for hops, variant in ((2, "published"), (1, "published, 1 hop")):
+        yield Setting("gap edge 1", variant, gv.Gap(hops=hops, mode="published"), gv.EdgeLevel(1.0), "dpdgc")
+    yield Setting("dp-mlp edge 1", "published", gv.DpMlp(mode="published"), gv.EdgeLevel(1.0), "dpdgc")
     whole = gv.NodeLevel(4.0, adjacency="node")
     yield Setting("nip-gnn node 4", "published", gv.NipGnn(mode="published"), whole, "nip-gnn")
     for select in ("gm", "em0", "em1"):

@@ -70,6 +70,7 @@ def train_plainly(
     weight_decay: float = 0.0,
     dropout: float = 0.0,
     batch_size: int | None = None,
+    after_epoch: Callable[[Network], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``.
@@ -84,6 +85,7 @@ def train_plainly(
         weight_decay: as above.
         dropout: rate for the inputs of all but first layers.
         batch_size: examples per step; default all.
+        after_epoch: told the network after every pass.
         progress: told (steps done, steps).
     """
     if not 0 <= dropout < 1:
@@ -109,4 +111,10 @@ def train_plainly(
         total = clipped_gradient_sum(network, examples, labels, None, tape=Tape(dropout, coins))
         return total.div_(max(1, len(labels))).add_(network.parameters, alpha=weight_decay)
 
-    descend(network, gradient, optimizer or Adam(0.01), epochs * batches, 1.0, progress=progress)
+    def passed(done: int, total: int) -> None:
+        if after_epoch is not None and done % batches == 0:
+            after_epoch(network)
+        if progress is not None:
+            progress(done, total)
+
+    descend(network, gradient, optimizer or Adam(0.01), epochs * batches, 1.0, progress=passed)

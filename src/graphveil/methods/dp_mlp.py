@@ -155,7 +155,7 @@ class DpMlp(PrivateMethod):
         facts = curator.facts
         predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers, self._raw)
         network = predictor.network.initialise(coins)
-        best = BestEpoch(curator, predictor.inputs) if isinstance(curator, PaperCurator) else None
+        best = BestEpoch.peeking(curator, predictor.inputs) if isinstance(curator, PaperCurator) else None
         descend_privately(
             curator, "gradient", network, predictor.inputs, Adam(self.paper_learning_rate), progress, after_epoch=best
         )

@@ -222,6 +222,7 @@ class Gap(PrivateMethod):
 
         if curator.plan.promise.level in (Level.EDGE, Level.NONE):
             records = curator.open_records()
+            best = BestEpoch(lambda question: question(records), inputs) if self.mode == "published" else None
             train_plainly(
                 network,
                 inputs(records),
@@ -231,10 +232,13 @@ class Gap(PrivateMethod):
                 optimizer=Adam(self.open_learning_rate),
                 weight_decay=self.weight_decay,
                 dropout=self.dropout,
+                after_epoch=best,
                 progress=None if progress is None else lambda done, total: progress(name, done, total),
             )
+            if best is not None:
+                best.restore(network)
         elif isinstance(curator, PaperCurator):
-            best = BestEpoch(curator, inputs)
+            best = BestEpoch.peeking(curator, inputs)
             descend_privately(
                 curator, name, network, inputs, Adam(self.paper_learning_rate), progress, after_epoch=best
             )
