@@ -2,8 +2,8 @@
 
     python benchmarks/audit.py --out docs/results/audit --seeds 10
 
-Writes ``audit.json`` and ``audit.svg`` and prints the table. Seed 0 audits every mode; the other seeds audit the sound modes,
-which must all be green.
+Writes ``audit.json``, ``audit.md`` and ``audit.svg`` and prints the table. Seed 0 audits every mode; the other seeds audit
+the sound modes, which must all be green.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from audit_report import write_page
 
 from graphveil.audit.accountants import cross_checks
 from graphveil.audit.everything import audit_everything
@@ -77,9 +78,9 @@ def summary(seed: int, audits: list[Audit]) -> dict[str, Any]:
 
 
 def save(out: Path, body: dict[str, Any]) -> None:
-    out.with_suffix(".json").write_text(
-        json.dumps(body, indent=1, allow_nan=False, default=str) + "\n", encoding="utf-8"
-    )
+    path = out.with_suffix(".json")
+    path.write_text(json.dumps(body, indent=1, allow_nan=False, default=str) + "\n", encoding="utf-8")
+    write_page(path)
 
 
 if __name__ == "__main__":
