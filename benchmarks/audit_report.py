@@ -22,8 +22,8 @@ lower bound on epsilon at confidence 0.9999, exact for local methods; raw data i
 """
 RED = """
 Where a published row is red although observed stays below claimed, a check failed: a release moved by more than declared
-(D3, D6), private validation labels chose the epoch (D8), or the noise is accounted for less than it costs (A1, D4, D5). Released rows and
-gradients share the budget, so on a graph this small one of them may be violated without the sum showing it.
+(D3, D6), private validation labels chose the epoch (D8), or the noise is accounted for less than it costs (A1, D4, D5).
+Released rows and gradients share the budget, so on a graph this small one may be violated without the sum showing it.
 """
 ALARMS = """
 Sound modes with {seeds} seeds (graph, neighbours, noise and coins drawn anew): {audits} audits, {violations} violations found.
