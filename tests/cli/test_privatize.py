@@ -289,3 +289,29 @@ def test_contacts_with_an_epsilon_are_never_passed_on(table, tmp_path):
     job = Privatizer(TableFile(table), Local("withheld", "withheld", 1.0), contacts="friends")
     with pytest.raises(InputError, match="broadcast"):
         job.run(tmp_path / "r.csv", Noise(0))
+
+
+def test_two_files_of_one_holder_count_together(graphveil, table, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text(HEADER + "eve,0.5,0.5,1,\n")
+    files = [tmp_path / "first.parquet", tmp_path / "second.parquet"]
+    flags = (*FLAGS[:4], "--label", "group", "--classes", 3, "--features", "age", "--features", "height")
+    for file, source in zip(files, (table, more), strict=True):
+        assert graphveil("privatize", source, "--out", file, *flags)[0] == 0
+    assert graphveil("collect", *files, "--out", tmp_path / "all.npz")[0] == 0
+    assert json.loads((tmp_path / "all.json").read_text())["per_holder"]["all"]["vertices"] == 5
+
+
+def test_a_graph_file_without_a_declared_number_of_classes_needs_one(graphveil, tmp_path):
+    """Counting classes from the labels would let one person's label decide the alphabet of everybody's reports."""
+    path = tmp_path / "graph.npz"
+    rows = {
+        "x_indptr": np.arange(4),
+        "x_indices": np.arange(3),
+        "x_shape": np.array([3, 3]),
+        "x_binary": np.array(True),
+    }
+    np.savez(path, edge_index=np.array([[0, 1], [1, 2]]), y=np.array([0, 1, 4]), **rows)
+    flags = ("--labels-epsilon", 1, "--out", tmp_path / "reports.csv")
+    refused(graphveil("privatize", path, *flags), "--classes")
+    assert graphveil("privatize", path, *flags, "--classes", 6)[0] == 0

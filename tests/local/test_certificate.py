@@ -76,7 +76,7 @@ def test_two_rounds_on_the_same_part_add_up():
 def test_a_holder_pays_for_all_its_vertices():
     certificate = certify(gv.Local(3, 2, "raw"), FEATURES, LABELS, holders={"east": 40, "west": 60})
     assert certificate.per_holder["east"] == pytest.approx(200) and certificate.per_holder["west"] == pytest.approx(300)
-    assert "all 40 vertices of holder 'east'" in str(certificate)
+    assert "features and labels of all 40 vertices of holder 'east'" in str(certificate)
 
 
 def test_published_mechanisms_without_an_epsilon_have_none_on_the_certificate():
@@ -110,3 +110,24 @@ def test_promises_name_what_they_cover():
 def test_unusable_budgets_are_refused_with_what_to_do(bad):
     with pytest.raises(InputError, match="labels: "):
         gv.Local("withheld", bad, "raw")
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [(gv.LocalRecipe(), True), (gv.LocalRecipe(degrees="noisy"), False), (gv.RrEdges(epochs=1), False)],
+)
+def test_lengths_of_lists_reach_the_collector_only_where_they_are_public(monkeypatch, method, told):
+    seen = []
+    train = type(method).train
+
+    def watching(self, session):
+        seen.append(session.degrees)
+        return train(self, session)
+
+    monkeypatch.setattr(type(method), "train", watching)
+    features = 1.0 if method.name == "rr-edges" else "withheld"
+    data = gv.load_dataset("csbm", seed=0, nodes=60)
+    certificate = method.fit(data, gv.Local(features, 3.0, 2.0), seed=0).certificate
+    assert (seen[0] is not None) == told
+    change = "rewired" if told else "added or removed"
+    assert f"one undirected edge, in all lists ({change})" in str(certificate)

@@ -57,3 +57,15 @@ def test_the_default_delta_reads_the_public_number_of_nodes_only(nodes, delta):
 )
 def test_json_round_trip(promise):
     assert Promise.from_json(promise.to_json()) == promise
+
+
+def test_names_in_plain_text_are_the_same_promise_and_plan():
+    import graphveil as gv
+
+    plain = gv.Promise("node", "record", "replace", 2.0, 1e-4)
+    assert plain == gv.NodeLevel(2.0, 1e-4, relation="replace")
+    facts = gv.PublicFacts(nodes=100, features=8, classes=3, kinds={"train": 50, "calibration": 10, "query": 40})
+    whole = gv.Gap().plan(facts, gv.NodeLevel(2.0, 1e-4, relation="replace")).to_json()
+    assert gv.Gap().plan(facts, plain).to_json() == whole
+    with pytest.raises(gv.GraphveilError, match="unknown relation"):
+        gv.Promise("node", "record", "swap", 2.0)

@@ -36,6 +36,7 @@ class Spent:
     vertices: int
     hears: str = ""
     unbounded: str = ""
+    edge_change: str = ""
 
     @classmethod
     def of(cls, round: Round, vertices: int) -> Spent:
@@ -53,6 +54,7 @@ class Spent:
             vertices=vertices,
             hears=round.hears,
             unbounded=randomizer.unbounded,
+            edge_change=randomizer.edge_change if round.part is Part.EDGES else "",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +66,8 @@ class LocalCertificate:
     """Promise, rounds and their sums. ``epsilon`` is for the record named by ``promise.covers``; ``None``: no finite bound.
 
     ``per_vertex``: all features and the label. ``per_list``: one entry of one contact list. ``per_edge``: one undirected edge,
-    wherever it was reported. ``per_holder``: all vertices of a holder at once (group privacy). ``None`` is infinite.
+    wherever it was reported, rewired or added as each round names it. ``per_holder``: features and labels of all vertices of a
+    holder at once (group privacy); their contact lists are not counted in. ``None`` is infinite.
     """
 
     method: str
@@ -237,10 +240,13 @@ def _lines(certificate: LocalCertificate) -> list[str]:
         f"the promise {verdict}",
         f"  Costs       one vertex (features and label): {shown(certificate.per_vertex)}",
         f"              one entry of a contact list: {shown(certificate.per_list)}",
-        f"              one undirected edge, in all lists: {shown(certificate.per_edge)}",
+        f"              one undirected edge, in all lists{_change(certificate)}: {shown(certificate.per_edge)}",
     ]
     for holder, cost in certificate.per_holder.items():
-        lines.append(f"              all {certificate.holders[holder]} vertices of holder {holder!r}: {shown(cost)}")
+        vertices = certificate.holders[holder]
+        lines.append(
+            f"              features and labels of all {vertices} vertices of holder {holder!r}: {shown(cost)}"
+        )
     if certificate.mode == "published":
         lines.append(f"  Claimed     epsilon {shown(certificate.epsilon_claimed)} by the paper's own accounting")
     lines += [f"  Gap {gap.code:<7} {gap.text}" for gap in certificate.gaps]
@@ -257,6 +263,12 @@ def _lines(certificate: LocalCertificate) -> list[str]:
     if certificate.seeded:
         lines.append(f"  WARNING     {SEEDED}")
     return lines
+
+
+def _change(certificate: LocalCertificate) -> str:
+    """What may happen to the edge, in brackets; nothing if no round reports edges."""
+    changes = dict.fromkeys(release.edge_change for release in certificate.releases if release.edge_change)
+    return f" ({' / '.join(changes)})" if changes else ""
 
 
 def _asked(promise: Local, part: Part) -> str:

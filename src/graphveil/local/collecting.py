@@ -78,12 +78,20 @@ def collect(paths: list[Path]) -> Collected:
         PublicFacts(len(ids), attributes, int(data.num_classes)),
         [(round, int(collector.reported(round.name).sum())) for round in rounds.values()],
         method="collect",
-        holders={body["holder"]: body["vertices"] for body in bodies},
+        holders=_holders(bodies, tables),
         public=("which vertices report, and which of them have a label", *_edge_statements(rounds)),
         assumptions=("every client used the randomizer it names and reports once",),
         seed=seeds[0] if seeds else None,
     )
     return Collected(data, certificate, ids, collector.resent)
+
+
+def _holders(bodies: list[dict[str, Any]], tables: list[dict[str, Any]]) -> dict[str, int]:
+    """How many different vertices each holder reports, over all its files."""
+    known: dict[str, set[str]] = {}
+    for body, table in zip(bodies, tables, strict=True):
+        known.setdefault(body["holder"], set()).update(table["id"])
+    return {holder: len(vertices) for holder, vertices in known.items()}
 
 
 def _merged(paths: list[Path], bodies: list[dict[str, Any]]) -> Local:

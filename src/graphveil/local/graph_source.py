@@ -52,10 +52,10 @@ class GraphSource:
         return sp.csr_matrix(matrix)
 
     @property
-    def classes(self) -> int:
-        """Declared in the file, or the public number of a benchmark's classes."""
+    def classes(self) -> int | None:
+        """The number of classes if the file declares it; never counted from the labels, which are private."""
         declared = self._arrays.get("num_classes")
-        return int(declared) if declared is not None else max(2, int(self._labels.max(initial=1)) + 1)
+        return None if declared is None else int(declared)
 
     def names(self) -> list[str]:
         return ["id", *(f"x{number}" for number in range(self._features.shape[1])), "label", "contacts"]

@@ -113,6 +113,7 @@ class ScoresPredictor:
 class LocalMethod(PrivateMethod):
     """Subclasses give ``rounds`` (from public facts) and ``train`` (from reports)."""
 
+    lengths_public: bool = True  # whether the collector is told how long everybody's list is, where lists are reported
     reads_everybody: ClassVar[bool] = False  # published mode runs a step that no client could
 
     @property
@@ -121,7 +122,7 @@ class LocalMethod(PrivateMethod):
 
     @abstractmethod
     def rounds(self, facts: PublicFacts, promise: Local, mean_degree: float = 0.0) -> tuple[Round, ...]:
-        """What will be asked, calibrated to the promise; ``mean_degree`` is public where lists are reported, else 0."""
+        """What will be asked, calibrated to the promise; ``mean_degree`` is 0 unless ``lengths_public``."""
 
     @abstractmethod
     def train(self, session: Session) -> ScoresPredictor:
@@ -169,7 +170,8 @@ class LocalMethod(PrivateMethod):
         graph = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)
         facts = PublicFacts.of(graph)
         lists_reported = isinstance(promise, Local) and not isinstance(promise.edges, Openness)
-        rounds = self.checked_plan(facts, promise, graph.lists.arcs / graph.nodes if lists_reported else 0.0)
+        told = lists_reported and self.lengths_public
+        rounds = self.checked_plan(facts, promise, graph.lists.arcs / graph.nodes if told else 0.0)
         noise = Noise(seed)
         clients = clients_of(graph, rounds, noise, holders)
         session = Session(
@@ -183,6 +185,8 @@ class LocalMethod(PrivateMethod):
             progress=progress,
         )
         open_raw_parts(session, graph)
+        if told:
+            session.degrees = graph.lists.out_degrees
         if self.mode == "published" and self.reads_everybody and lists_reported:
             session.everybody = Everybody(Contacts.own_lists(graph.lists), noise)
         predictor = self.train(session)
@@ -232,7 +236,7 @@ def clients_of(
 
 
 def open_raw_parts(session: Session, graph: Graph) -> None:
-    """Hand over what the promise declares raw, and nothing else; the lengths of lists wherever lists are reported."""
+    """Hand over what the promise declares raw, and nothing else."""
     promise = session.promise
     if Part.FEATURES in promise.raw:
         session.raw_rows = graph.rows
@@ -240,5 +244,3 @@ def open_raw_parts(session: Session, graph: Graph) -> None:
         session.raw_labels = np.where(graph.masks["train"] | graph.masks["calibration"], graph.labels, NO_LABEL)
     if Part.EDGES in promise.raw:
         session.raw_edges = graph.lists.edge_index()
-    elif promise.share(Part.EDGES) > 0:
-        session.degrees = graph.lists.out_degrees

@@ -126,6 +126,10 @@ class LocalRecipe(LocalMethod):
             found.append(Round("histogram-2", Part.EDGES, second, "the classes inferred from earlier rounds"))
         return found
 
+    @property
+    def lengths_public(self) -> bool:  # type: ignore[override]
+        return self.degrees == "public"
+
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         if promise.edges is Openness.RAW:
             return super().public_statements(promise)

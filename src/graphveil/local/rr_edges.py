@@ -71,6 +71,7 @@ class RrEdges(LocalMethod):
         when="as a baseline; it fills sparse lists with strangers",
     )
     gaps = GAPS
+    lengths_public = False
     reads_everybody = True
     may_be_zero = NO_STEPS
 

@@ -90,6 +90,9 @@ class Promise:
     max_degree: int | None = None
 
     def __post_init__(self) -> None:
+        # names become members: a plain "replace" equals Relation.REPLACE but is not it, and would be planned as zero-out
+        for name, kind in (("level", Level), ("adjacency", Adjacency), ("relation", Relation)):
+            object.__setattr__(self, name, parse_name(kind, getattr(self, name)))
         if not (isinstance(self.epsilon, (int, float)) and self.epsilon > 0):  # NaN fails too
             raise InputError(f"epsilon must be positive, got {self.epsilon}; ordinary values are between 0.5 and 16")
         if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):

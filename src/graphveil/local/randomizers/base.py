@@ -61,6 +61,11 @@ class Randomizer(ABC):
         return 0.0 if self.unit is Unit.VERTEX else self.epsilon
 
     @property
+    def edge_change(self) -> str:
+        """What happens to the edge that :attr:`edge_epsilon` is for."""
+        return "rewired"
+
+    @property
     def edge_epsilon(self) -> float:
         """What one undirected edge costs over all the reports it moves; nothing for randomizers of features and labels."""
         return 0.0 if self.unit is Unit.VERTEX else math.inf

@@ -54,8 +54,12 @@ class EdgeListResponse(Randomizer):
         return 2 * self.epsilon
 
     @property
+    def edge_change(self) -> str:
+        return "added or removed"
+
+    @property
     def edge_epsilon(self) -> float:
-        """Both ends report the edge."""
+        """Both ends report the edge; rewiring it moves two bits in either end's list and costs twice as much."""
         return 2 * self.epsilon
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:

@@ -48,6 +48,10 @@ class LabelHistogram(Randomizer):
         return 2 / self.scale if grid(self.scale) <= 1 else (2 + self.bins * grid(self.scale)) / self.scale
 
     @property
+    def edge_change(self) -> str:
+        return "added or removed" if self.lengths == "hidden" else super().edge_change
+
+    @property
     def edge_epsilon(self) -> float:
         """What one undirected edge costs over all lists it touches.
 
