@@ -366,6 +366,40 @@ def second_answer_with_fresh_noise() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def second_broadcast_of_clean_labels() -> Iterator[None]:
+    """The server sends round what the clients hold instead of what it has inferred from reports."""
+    from graphveil.local.method import Session
+    from graphveil.local.promise import Part
+
+    original = LocalRecipe._histogram
+
+    def histogram(self, session: Session, *rest):  # type: ignore[no-untyped-def]
+        ask = session.ask
+
+        def asked(name, broadcast=None):  # type: ignore[no-untyped-def]
+            clean = np.concatenate([client._records[Part.LABELS] for client in session.clients])
+            return ask(name, np.maximum(clean, 0) if name == "histogram-2" else broadcast)
+
+        session.ask = asked
+        return original(self, session, *rest)
+
+    with patch.object(LocalRecipe, "_histogram", histogram):
+        yield
+
+
+@contextmanager
+def true_degrees_where_they_are_hidden() -> Iterator[None]:
+    """The certificate says that lengths of lists are hidden, and the server takes them from the lists."""
+    from graphveil.local.promise import Part
+
+    def degrees(self, session, rounds):  # type: ignore[no-untyped-def]
+        return np.concatenate([client._records[Part.EDGES].degrees for client in session.clients]).astype(np.float64)
+
+    with patch.object(LocalRecipe, "_degrees", degrees):
+        yield
+
+
 REPLACED = NodeLevel(4.0, 1e-4, relation="replace")
 NODE = NodeLevel(4.0, 1e-4, adjacency="node")
 SAGE = {"steps": 6, "hidden": 3, "max_degree": 3, "batch_rate": 0.5}
@@ -389,5 +423,15 @@ MORE_MUTANTS: dict[str, tuple[Callable[[], object], Callable[[], object], object
     "bits at the whole budget": (bits_at_the_whole_budget, lambda: Lpgnn(), Local(6.0, 1.0, "raw")),
     "labels kept too often": (labels_kept_too_often, lambda: Lpgnn(), Local(1.0, 1.0, "raw")),
     "counts with half the noise": (counts_with_half_the_noise, lambda: LocalRecipe(), Local("withheld", 1.0, 1.0)),
+    "second broadcast of clean labels": (
+        second_broadcast_of_clean_labels,
+        lambda: LocalRecipe(histogram_rounds=2),
+        Local("withheld", 1.0, 2.0),
+    ),
+    "true degrees where they are hidden": (
+        true_degrees_where_they_are_hidden,
+        lambda: LocalRecipe(degrees="noisy"),
+        Local("withheld", 1.0, 1.0),
+    ),
     "second answer with fresh noise": (second_answer_with_fresh_noise, lambda: Lpgnn(), Local(1.0, 1.0, "raw")),
 }

@@ -31,20 +31,51 @@ def test_refuted_epsilons_grow_with_correct_guesses_and_shrink_with_confidence()
     assert tail_probability(200, 100, 95, many * 1.001, 1e-9) > 0.05
 
 
-@pytest.mark.parametrize("promise", [gv.NodeLevel(4.0, 1e-7), gv.EdgeLevel(4.0, 1e-7)], ids=["node", "edge"])
-def test_canaries_lie_in_components_of_their_own(promise):
+PROMISES = {
+    "record": gv.NodeLevel(4.0, 1e-7),
+    "record, replace": gv.NodeLevel(4.0, 1e-7, relation="replace"),
+    "node": gv.NodeLevel(4.0, 1e-7, adjacency="node"),
+    "bounded degree": gv.NodeLevel(4.0, 1e-7, adjacency="bounded-degree", max_degree=3),
+    "k-neighbor": gv.KNeighborLevel(1, 4.0, 1e-7),
+    "edge": gv.EdgeLevel(4.0, 1e-7),
+    "directed edge": gv.EdgeLevel(4.0, 1e-7, directed=True),
+}
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_canaries_lie_in_components_of_their_own(name):
     import scipy.sparse as sp
 
-    graph, whole, inside = canary_graph(promise, 40, 3)
+    _, whole, inside = canary_graph(PROMISES[name], 40, 3)
     arcs = whole.edge_index.numpy()
     matrix = sp.coo_matrix((np.ones(arcs.shape[1]), arcs), shape=(whole.num_nodes, whole.num_nodes))
     component = sp.csgraph.connected_components(matrix, directed=False)[1][CROWD : CROWD + 40]
     assert len(np.unique(component)) == 40 and 5 < inside.sum() < 35
-    out = CROWD + np.flatnonzero(~inside)
-    touching = np.isin(graph.edge_index.numpy(), out).any()
-    assert not touching
-    if promise.level == "node":
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_a_canary_that_is_out_is_one_step_to_a_neighbour(name):
+    """What an absent canary takes with it: its own record, or one edge, or one entry; never somebody else's besides."""
+    promise, canaries = PROMISES[name], 40
+    graph, whole, inside = canary_graph(promise, canaries, 3)
+    here, there = ({tuple(arc) for arc in data.edge_index.numpy().T.tolist()} for data in (graph, whole))
+    assert here <= there
+    out = (CROWD + np.flatnonzero(~inside)).tolist()
+    sent, received = {(r, r + canaries) for r in out}, {(r + canaries, r) for r in out}
+    gone = {"record": sent, "record, replace": set(), "directed edge": received}.get(name, sent | received)
+    assert there - here == gone
+    changed = np.flatnonzero((graph.x != whole.x).any(dim=1) | (graph.y != whole.y)).tolist()
+    assert changed == ([] if promise.level == "edge" else out)
+    if promise.level != "edge" and promise.relation == "zero-out":
         assert not graph.x[out].any() and (graph.y[out] == -1).all()
+    if promise.relation == "replace":
+        assert (graph.y[out] >= 0).all() and (graph.y[out] != whole.y[out]).all()
+
+
+def test_all_of_74_right_guesses_refute_about_two():
+    """The most that 300 canaries can say at confidence 1 - 1e-4: a quarter of them is guessed."""
+    assert 2.0 < refuted_epsilon(300, 74, 74, 0.0) < 2.1
+    assert 1.9 < refuted_epsilon(300, 74, 74, 1e-7) <= refuted_epsilon(300, 74, 74, 0.0)
 
 
 def test_almost_no_noise_is_refuted_at_small_epsilons_and_real_noise_is_not():
@@ -56,4 +87,9 @@ def test_almost_no_noise_is_refuted_at_small_epsilons_and_real_noise_is_not():
 
 def test_edge_canaries_are_seen_without_noise():
     loud = one_run_audit(Gap(epochs=60), gv.EdgeLevel(1000.0, 1e-7), seed=0)
+    assert loud.epsilon > 0.2
+
+
+def test_one_entry_of_a_directed_edge_is_seen_without_noise():
+    loud = one_run_audit(Gap(epochs=60), gv.EdgeLevel(1000.0, 1e-7, directed=True), seed=0)
     assert loud.epsilon > 0.2

@@ -2,8 +2,9 @@
 
 Small alphabets are enumerated whole. Where a report is a vector of many values, the reports tried are the records' own draws
 and the extreme ones; their densities are exact, so every ratio found is a true lower bound on epsilon, and by the lemma of each
-randomizer the bound is attained there. A second check compares the draws with the stated probabilities: without it a sampler
-could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``; the randomizers' own tests use the same functions.
+randomizer the bound is attained there. A second check (``draw_laws.py``) compares the draws with the stated
+probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``; the randomizers'
+own tests use the same functions.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from graphveil.audit.draw_laws import DRAWS, FEWER, Array, draw, follows_marginals, follows_masses, follows_ratios
 from graphveil.local.promise import Part
 from graphveil.local.randomizers import (
     BucketResponse,
@@ -30,9 +31,7 @@ from graphveil.local.randomizers import (
 )
 from graphveil.privacy.noise import Noise
 
-DRAWS = 4000
 TRIED = 60  # draws per record that are tried as reports where the alphabet is too large
-SIX_SIGMA = 6.0  # two-sided false-alarm rate 2e-9 per comparison of a mean
 
 
 @dataclass(frozen=True)
@@ -95,35 +94,36 @@ def audit_randomizer(
     with np.errstate(invalid="ignore"):
         ratios = np.array([densities[a] - densities[b] for a, b in domain.pairs])
     largest = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=1)
-    a, b = domain.pairs[int(np.argmax(largest))]
-    honest = draws_follow_density(randomizer, domain, a, b, densities[b], broadcast, noise)
+    pair = domain.pairs[int(np.argmax(largest))]
+    bound = randomizer.swap_epsilon if part is Part.EDGES else randomizer.epsilon
+    honest = draws_follow_density(randomizer, domain, pair, densities, bound, broadcast, noise)
     return Ratio(max(float(largest.max()), 0.0), int(np.isinf(largest).sum()), len(domain.pairs), domain.whole, honest)
 
 
 def draws_follow_density(
-    randomizer: Randomizer, domain: Domain, a: int, b: int, densities: np.ndarray, broadcast: Any, noise: Noise
+    randomizer: Randomizer,
+    domain: Domain,
+    pair: tuple[int, int],
+    densities: Array,
+    bound: float,
+    broadcast: Any,
+    noise: Noise,
 ) -> bool:
-    """Frequencies over a whole alphabet, else ``E_b[exp(log-ratio of a to b)] = 1``: six standard errors either way."""
-    one, other = domain.records[a], domain.records[b]
-    drawn = _draw(randomizer, other, DRAWS if domain.whole else DRAWS // 4, broadcast, noise)
+    """Whether both records of a pair are reported as stated (``draw_laws.py``): two or four checks of error ``RATE`` each."""
+    one, other = (domain.records[number] for number in pair)
+    draws = DRAWS if domain.whole else FEWER
+    first, second = (draw(randomizer, record, draws, broadcast, noise) for record in (one, other))
     if domain.whole:
-        mass = np.exp(densities)
-        place = {_key(report): number for number, report in enumerate(domain.reports)}
-        seen = [place.get(_key(report), -1) for report in drawn]
-        if -1 in seen:
-            return False
-        frequency = np.bincount(seen, minlength=len(place)) / len(drawn)
-        spread = np.sqrt(mass * (1 - mass) / len(drawn)) + 1 / len(drawn)
-        return bool(np.all(np.abs(frequency - mass) <= SIX_SIGMA * spread)) and abs(mass.sum() - 1) < 1e-9
-    ratios = np.array([randomizer.log_ratio(one, other, report, broadcast) for report in drawn])
-    if np.isnan(ratios).any() or np.isposinf(ratios).any():
-        return False  # it drew what it says it cannot
-    back = [randomizer.log_density(other, r, broadcast) for r in _draw(randomizer, one, 200, broadcast, noise)]
-    if np.isneginf(back).any():
-        return True  # disjoint outputs: the identity does not apply, and the ratio is infinite anyway
-    weights = np.exp(ratios)
-    error = SIX_SIGMA * float(weights.std()) / math.sqrt(len(drawn))
-    return abs(float(weights.mean()) - 1) <= error + 1e-9
+        a, b = pair
+        return follows_masses(first, domain.reports, densities[a]) and follows_masses(
+            second, domain.reports, densities[b]
+        )
+    return (
+        follows_marginals(randomizer, one, broadcast, first, noise)
+        and follows_marginals(randomizer, other, broadcast, second, noise)
+        and follows_ratios(randomizer, one, other, bound, broadcast, (first, second))
+        and follows_ratios(randomizer, other, one, bound, broadcast, (second, first))
+    )
 
 
 def domain_of(randomizer: Randomizer, part: Part, classes: int, slots: int, broadcast: Any, noise: Noise) -> Domain:
@@ -149,7 +149,7 @@ def _rows_domain(randomizer: Randomizer, broadcast: Any, noise: Noise) -> Domain
         signs = product((-1.0, 0.0, 1.0), repeat=width)
         reports = [np.array(r) for r in signs if np.count_nonzero(r) == randomizer.m]
         return Domain.of_any_two(records, reports, whole=True)
-    reports = [report for record in records for report in _draw(randomizer, record, TRIED, broadcast, noise)]
+    reports = [report for record in records for report in draw(randomizer, record, TRIED, broadcast, noise)]
     if isinstance(randomizer, LaplaceRows):
         reports += [high + 100 * randomizer.scale, low - 100 * randomizer.scale]
     return Domain.of_any_two(records, reports, whole=False)
@@ -163,7 +163,7 @@ def _lists_domain(randomizer: Randomizer, slots: int, broadcast: Any, noise: Noi
         chosen = rng.permutation(slots)[:4]
         records += [np.sort(chosen[:3]), np.sort(chosen[[0, 1, 3]])]
     pairs = [pair for n in range(0, len(records), 2) for pair in ((n, n + 1), (n + 1, n))]
-    reports = [report for record in records for report in _draw(randomizer, record, 10, broadcast, noise)]
+    reports = [report for record in records for report in draw(randomizer, record, 10, broadcast, noise)]
     if isinstance(randomizer, EdgeListResponse):
         reports += records
     if isinstance(randomizer, LabelHistogram):
@@ -183,18 +183,3 @@ def edge_domain(randomizer: Any, lists: Contacts) -> list[tuple[Any, Any]]:
         fewer = Contacts(starts.astype(np.int64), targets[~gone])
         found.append((replace(randomizer, lists=lists), replace(randomizer, lists=fewer)))
     return found
-
-
-def _draw(randomizer: Randomizer, record: Any, draws: int, broadcast: Any, noise: Noise) -> list[Any]:
-    """Independent reports of one record."""
-    if np.ndim(record) == 0:
-        return list(randomizer.randomize(np.full(draws, record), broadcast, noise))
-    if isinstance(record, np.ndarray) and record.dtype == np.int64:
-        reports = randomizer.randomize(Contacts.of([record] * draws), broadcast, noise)
-        return [reports[number] for number in range(draws)]
-    reports = randomizer.randomize(np.tile(record, (draws, 1)), broadcast, noise)
-    return list(reports.toarray() if sp.issparse(reports) else reports)
-
-
-def _key(report: Any) -> Any:
-    return tuple(np.asarray(report).tolist()) if np.ndim(report) else int(report)

@@ -1,4 +1,7 @@
-"""Histories for the lock-step audit: recorded with every row in every batch, replayed on neighbours, turned into score parts."""
+"""Histories for the lock-step audit: recorded with every row in every batch, replayed on neighbours, turned into score parts.
+
+With Poisson batches such a history is possible and unlikely; what it refutes is the accounting, which is for all histories.
+"""
 
 from __future__ import annotations
 

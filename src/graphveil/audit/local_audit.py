@@ -1,8 +1,11 @@
 """The audit of a local method: every round's exact ratio on what it really hears, and what is sent in the clear.
 
 A method runs once on a small graph while the audit listens to its rounds: which broadcast each one hears. Then each randomizer
-is compared on records that differ in one unit (``exact_ratios.py``). Rounds on the same vertex add up, as the certificate says;
-a raw part, or a report that one record can send and the other cannot, makes the observed epsilon infinite.
+is compared on records that differ in one unit (``exact_ratios.py``), and the run is repeated on another graph with the same
+reports, which shows whatever the collector reads besides them (``local_replay.py``). Rounds on the same vertex add up, as
+the certificate says; a raw part, or a report that one record can send and the other cannot, makes the observed epsilon infinite.
+The sum is of pure epsilons; the sampled bound of a Gaussian round (``NeighbourMean``) holds at that round's delta, so a sum
+with it in is a yardstick beside the promise and not itself a bound.
 Tests: ``tests/audit/test_local_audit.py``.
 """
 
@@ -20,6 +23,7 @@ import torch
 
 from graphveil.audit.conformance import Failure
 from graphveil.audit.exact_ratios import Ratio, audit_randomizer, edge_domain
+from graphveil.audit.local_replay import listen, replay
 from graphveil.audit.lower_bounds import CONFIDENCE, epsilon_lower_bound
 from graphveil.audit.neighbours import worst_case_graph
 from graphveil.audit.result import Audit, Evidence, Share
@@ -38,6 +42,7 @@ CHECKS = (
     "reports are drawn with the stated probabilities",
     "the rounds add up to no more than the promise, and what is sent in the clear is said so",
     "a client that is asked twice repeats its report",
+    "with equal reports and raw parts, broadcasts, scores and certificate are equal on another graph",
 )
 
 
@@ -61,26 +66,27 @@ def audit_local(
     data = local_graph(seed) if data is None else data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model, sessions, heard = listen(method, data, promise, seed)
-        certificate = model.certificate
+        heard = listen(method, data, promise, seed)
+        certificate, session = heard.model.certificate, heard.session
         noise, evidence, failures, shares = Noise(seed + 17), [], [], []
-        rounds = list(sessions[0].collector.rounds.values())
+        rounds = list(session.collector.rounds.values())
         for number, round in enumerate(rounds):
             tell("rounds", number, len(rounds))
-            ratio, bound = _round(round, heard.get(round.name), certificate.facts, sessions[0], noise)
+            ratio, bound = _round(round, heard.broadcasts.get(round.name), certificate.facts, session, noise)
             evidence.append(ratio)
             declared = round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
             stated = getattr(round.randomizer, "claim", declared) if math.isinf(declared) else declared
             shares.append(Share(round.name, ratio.epsilon, stated))
             failures += bound
         tell("rounds", len(rounds), len(rounds))
-        failures += _memory(sessions[0], heard)
+        failures += _memory(session, heard.broadcasts)
+        failures += replay(method, data, promise, seed, heard)
     evidence = [*evidence, *_in_the_clear(promise, method)]
     claimed = promise.epsilon if certificate.epsilon_claimed is None else certificate.epsilon_claimed
     claimed = promise.epsilon if method.mode == "sound" else claimed
     shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
     codes = sorted(set(_engaged(certificate.gaps, rounds))) if shown else []
-    total = Evidence("all rounds", sum(e.epsilon for e in evidence), "exact ratios of one vertex's reports, added up",
+    total = Evidence("all rounds", sum(e.epsilon for e in evidence), _added(rounds),
                      min((e.confidence for e in evidence), default=1.0))  # fmt: skip
     return Audit(
         method=method.name,
@@ -107,37 +113,18 @@ def _engaged(gaps: Iterable[Gap], rounds: list[Round]) -> list[str]:
     return [gap.code for gap in gaps if not gap.release or any(r.name.startswith(gap.release) for r in rounds)]
 
 
+def _added(rounds: list[Round]) -> str:
+    """How the total was reached; a bound at a delta does not add to pure epsilons as a bound."""
+    added = "exact ratios of one vertex's reports, added up"
+    gaussian = [round.name for round in rounds if isinstance(round.randomizer, NeighbourMean)]
+    return f"{added}; with {', '.join(gaussian)} at its delta a yardstick, not a bound" if gaussian else added
+
+
 def local_graph(seed: int) -> Any:
     """The worst-case graph with attributes in the public range 0..1."""
     data, _ = worst_case_graph(seed)
     data.x = torch.sigmoid(2 * data.x)
     return data
-
-
-def listen(method: LocalMethod, data: Any, promise: Local, seed: int) -> tuple[Any, list[Session], dict[str, Any]]:
-    """Run the method and keep its session and what each round heard."""
-    sessions: list[Session] = []
-    heard: dict[str, Any] = {}
-    train = method.train
-
-    def listening(session: Session) -> Any:
-        sessions.append(session)
-        for verb in ("ask", "ask_everybody"):
-            original = getattr(session, verb)
-
-            def asked(name: str, broadcast: Any = None, original: Any = original) -> Any:
-                heard[name] = broadcast
-                return original(name, broadcast)
-
-            setattr(session, verb, asked)
-        return train(session)
-
-    method.train = listening  # type: ignore[method-assign]
-    try:
-        model = method.fit(data, promise, seed=seed)
-    finally:
-        del method.train
-    return model, sessions, heard
 
 
 def _round(round: Round, broadcast: Any, facts: Any, session: Session, noise: Noise) -> tuple[Evidence, list[Failure]]:

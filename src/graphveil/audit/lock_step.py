@@ -4,8 +4,10 @@ A recorded run fixes the history. On it, each release is a known mechanism aroun
 its neighbour, so the log-likelihood ratio of everything released is a sum over releases of known functions; the noise is drawn
 by the same code that protects real runs. Poisson batches: the history is recorded with every row in every batch, each touched
 row is measured alone, and its coin is tossed anew; the score is the likelihood ratio of the mixture (Lemma G's pair with the
-measured sizes), projected on the direction in which the sums differ. Slots sampled for a whole run (DPAR) mix the two worlds
-once. The adversary is told the coins of the others, as the accounting allows. Tests: ``tests/audit/test_lock_step.py``.
+measured sizes), projected on the direction in which the sums differ. A history in which every coin shows is one that the
+accounting must cover (it holds for any history) but that real batches hardly ever produce: for Poisson batches the figure refutes
+the accounting on this one history, not the law of the histories of real runs. Slots sampled for a whole run (DPAR) mix the two
+worlds once. The adversary is told the coins of the others, as the accounting allows. Tests: ``tests/audit/test_lock_step.py``.
 """
 
 from __future__ import annotations

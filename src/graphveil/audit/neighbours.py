@@ -98,12 +98,12 @@ def neighbours(
         kind = _kind(data, r)
         covered = replace(promise, adjacency=(weaker or {}).get(kind, promise.adjacency))
         if promise.relation is Relation.ZERO_OUT:
-            yield Neighbour(_blank(data, r, covered, rng), f"{story} left everything blank", r, kind)
+            yield Neighbour(blanked(data, r, covered, rng), f"{story} left everything blank", r, kind)
         else:
             yield Neighbour(
-                _replace(data, r, covered, rng, opposite=True), f"{story} turned into its opposite", r, kind
+                replaced(data, r, covered, rng, opposite=True), f"{story} turned into its opposite", r, kind
             )
-            yield Neighbour(_replace(data, r, covered, rng, opposite=False), f"{story} replaced", r, kind)
+            yield Neighbour(replaced(data, r, covered, rng, opposite=False), f"{story} replaced", r, kind)
             if covered.adjacency in (Adjacency.NODE, Adjacency.BOUNDED_DEGREE):
                 story = f"{story} turned into its opposite and is on nobody's list"
                 yield Neighbour(_opposite_and_unlisted(data, r), story, r, kind)
@@ -140,7 +140,7 @@ def _without_record(data: Data, r: int) -> dict[str, torch.Tensor]:
     return {"x": x, "y": y}
 
 
-def _blank(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Data:
+def blanked(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Data:
     """Node r leaves features, label and its edges blank, as far as the adjacency reaches."""
     sender, receiver = _arcs(data)
     match promise.adjacency:
@@ -156,7 +156,7 @@ def _blank(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Da
     return _with(data, _arcs(data)[:, keep], **_without_record(data, r))
 
 
-def _replace(data: Data, r: int, promise: Promise, rng: np.random.Generator, opposite: bool) -> Data:
+def replaced(data: Data, r: int, promise: Promise, rng: np.random.Generator, opposite: bool) -> Data:
     """Node r becomes another one: opposite features and the same contacts, or everything drawn anew."""
     x, y = data.x.clone(), data.y.clone()
     classes = int(data.num_classes)

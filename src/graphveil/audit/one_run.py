@@ -20,8 +20,10 @@ from scipy.stats import binom
 from torch_geometric.data import Data
 
 from graphveil.audit.lower_bounds import CONFIDENCE
+from graphveil.audit.neighbours import blanked, replaced
 from graphveil.methods.base import PrivateMethod
-from graphveil.privacy.promise import Level, Promise
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 
 CANARIES = 300
 MOST_DELTA = 1e-7  # the term in m delta must stay below the allowed error
@@ -78,6 +80,7 @@ def one_run_audit(
     """One run of the method on a graph with canaries, and what it refutes; delta is lowered to ``MOST_DELTA`` if above."""
     promise = replace(promise, delta=min(promise.target_delta, MOST_DELTA))
     graph, whole, inside = canary_graph(promise, canaries, seed)
+    assert "train" not in method.checked_plan(PublicFacts.of(whole), promise).weaker  # the kind of all node canaries
     model = method.fit(graph, promise, seed=seed)
     scores = _scores(model, whole, promise, canaries)
     each = int(GUESSED * canaries / 2)
@@ -92,7 +95,9 @@ def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data
     """A graph with canaries in or out by fair coins, the same graph with all of them, and the coins.
 
     Slots 0 .. CROWD-1 are an ordinary crowd in pairs; canary i is slot CROWD + i with a companion of its own. Node canaries have
-    a random direction as features and a random label, and are blank if out. At edge level a canary is the edge to its companion.
+    a random direction as features and a random label; if out they are blank as far as the adjacency reaches (their own record
+    under ``record``: the companion still lists them), or their opposite under ``replace``. At edge level a canary is the edge to
+    its companion; under ``edge-directed`` the one entry with which the companion sends to it.
     """
     rng = np.random.default_rng([0xCA9A, seed])
     nodes = CROWD + 2 * canaries
@@ -116,12 +121,27 @@ def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data
     inside = rng.random(canaries) < 0.5
     masks = {"train_mask": train & ~calibration, "val_mask": calibration, "test_mask": ~train & ~calibration}
     whole = _data(x, y, arcs, masks)
-    out = first[~inside]
-    gone = np.isin(arcs[0], out)
-    if not edge_level:
-        x, y = x.copy(), y.copy()
-        x[out], y[out] = 0.0, -1
-    return _data(x, y, arcs[:, ~gone], masks), whole, inside
+    return _without(whole, first[~inside], companion[~inside], promise, rng), whole, inside
+
+
+def _without(whole: Data, out: np.ndarray, companion: np.ndarray, promise: Promise, rng: np.random.Generator) -> Data:
+    """The graph without these canaries: each of them is one step to a neighbour of the promise, in a component of its own.
+
+    One training run is private for a canary that is in or out only if the two graphs are neighbours; a second entry or record
+    that came or went with the canary would make it a pair, of which the promise says twice epsilon.
+    """
+    if promise.level is not Level.EDGE:
+        for r in out.tolist():
+            zero_out = promise.relation is Relation.ZERO_OUT
+            whole = blanked(whole, r, promise, rng) if zero_out else replaced(whole, r, promise, rng, opposite=True)
+        return whole
+    sender, receiver = whole.edge_index.numpy()
+    heard = np.isin(sender, companion) & np.isin(receiver, out)  # what the canary's own prediction reads
+    told = np.isin(sender, out) & np.isin(receiver, companion)
+    gone = heard | told if promise.adjacency is Adjacency.EDGE_UNDIRECTED else heard
+    graph = whole.clone()
+    graph.edge_index = whole.edge_index[:, torch.from_numpy(~gone)]
+    return graph
 
 
 def _data(x: np.ndarray, y: np.ndarray, arcs: np.ndarray, masks: dict[str, np.ndarray]) -> Data:
