@@ -82,7 +82,7 @@ class LapGnn(ReportGnn):
 class RandGnn(ReportGnn):
     """RANGNN: four graph layers on Gaussian numbers of standard deviation 0.01; no feature is read.
 
-    Adam trains it as it does all others; with the paper's plain gradient descent it does not move in 100 epochs.
+    Adam trains it as it does all others, where the paper uses plain gradient descent.
 
     Args:
         backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
