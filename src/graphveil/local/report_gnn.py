@@ -58,8 +58,8 @@ class ReportGnn(LocalMethod):
         self.dropout = dropout
 
     def randomizer(self, facts: PublicFacts, budget: float) -> Randomizer:
-        """What every vertex does to its features; only asked where ``reads_features``."""
-        raise NotImplementedError
+        """What every vertex does to its features; a method that reads none refuses."""
+        raise self._reads_none()
 
     @abstractmethod
     def inputs(self, session: Session) -> Array:
@@ -83,7 +83,7 @@ class ReportGnn(LocalMethod):
         if self.reads_features and promise.features is Openness.WITHHELD:
             raise InputError(f"{self.name} learns from features: give --features-epsilon an epsilon (or raw)")
         if not self.reads_features and promise.features is not Openness.WITHHELD:
-            raise InputError(f"{self.name} reads no features: use --features-epsilon withheld")
+            raise self._reads_none()
         found = []
         if not isinstance(promise.features, Openness):
             found.append(Round("features", Part.FEATURES, self.randomizer(facts, promise.features)))
@@ -104,6 +104,9 @@ class ReportGnn(LocalMethod):
     def reported_rows(self, session: Session) -> Any:
         """The features as reported, or as they are if the promise declares them raw."""
         return session.raw_rows.values if session.raw_rows is not None else session.ask("features")
+
+    def _reads_none(self) -> InputError:
+        return InputError(f"{self.name} reads no features: use --features-epsilon withheld")
 
     def _training(self) -> BackboneTraining:
         if self.loss == "drop":
