@@ -53,16 +53,13 @@ def settings(data: str) -> Iterator[Setting]:
     batch = {"batch_size": LARGE_BATCHES.get(data, 64)}
     people = {"adjacency": "node", "relation": "replace"}
     node, replaced = gv.NodeLevel(16.0), gv.NodeLevel(16.0, **people)
+    contacts = [(f"k={k} 16", gv.KNeighborLevel(k, 16.0)) for k in (1, 5, 25)]
     yield Setting("sage", "not private", gv.Sage(), gv.NonPrivate(), "dpdgc")
     yield Setting("dp-mlp node 16", "sound", gv.DpMlp(), node, "dpdgc")
     yield Setting("gap node 16", "sound", gv.Gap(), node, "dpdgc")
     yield Setting("gap edge 1", "sound", gv.Gap(), gv.EdgeLevel(1.0), "dpdgc")
     for codes in ("learned", "labels"):
-        for level, promise in (
-            ("edge 1", gv.EdgeLevel(1.0)),
-            ("k=1 16", gv.KNeighborLevel(1, 16.0)),
-            ("node 16", node),
-        ):
+        for level, promise in (("edge 1", gv.EdgeLevel(1.0)), *contacts, ("node 16", node)):
             yield Setting(f"dpdgc {level}", f"sound, {codes} codes", gv.Dpdgc(codes=codes), promise, "dpdgc")
     yield Setting("dpdgc node 16", "sound, random codes", gv.Dpdgc(codes="random"), node, "dpdgc")
     yield Setting("dp-sage node 16", "sound", gv.DpSage(), node, "dpdgc")
@@ -85,20 +82,25 @@ def settings(data: str) -> Iterator[Setting]:
     yield Setting("dp-mlp node 16", "published", gv.DpMlp(mode="published", **batch), replaced, "dpdgc")
     for hops, variant in ((2, "published"), (1, "published, 1 hop")):  # the paper tunes the number, its scripts have 2
         yield Setting("gap node 16", variant, gv.Gap(hops=hops, mode="published", **batch), replaced, "dpdgc")
-    for level, promise in (
-        ("edge 1", gv.EdgeLevel(1.0)),
-        ("k=1 16", gv.KNeighborLevel(1, 16.0)),
-        ("node 16", replaced),
-    ):
+    for level, promise in (("edge 1", gv.EdgeLevel(1.0)), ("node 16", replaced), *contacts):
         yield Setting(f"dpdgc {level}", "published", gv.Dpdgc(mode="published", **batch), promise, "dpdgc")
     for hops, variant in ((2, "published"), (1, "published, 1 hop")):
         yield Setting("gap edge 1", variant, gv.Gap(hops=hops, mode="published"), gv.EdgeLevel(1.0), "dpdgc")
     yield Setting("dp-mlp edge 1", "published", gv.DpMlp(mode="published"), gv.EdgeLevel(1.0), "dpdgc")
-    whole = gv.NodeLevel(4.0, adjacency="node")
-    yield Setting("nip-gnn node 4", "published", gv.NipGnn(mode="published"), whole, "nip-gnn")
-    for select in ("gm", "em0", "em1"):
-        method = gv.Dpar(mode="published", select=select)
-        yield Setting(f"dpar {select} node 8", "published", method, gv.NodeLevel(8.0, **anybody), "dpar")
+    for epsilon in (7, 12):
+        promise = gv.NodeLevel(float(epsilon))
+        for ablation, options in (("uniform", {"allocation": "uniform"}), ("no residual", {"residual": False})):
+            figure = f"nip-gnn {ablation} node {epsilon}"
+            yield Setting(figure, "sound", gv.NipGnn(**options), promise, "nip-gnn")
+    for epsilon in (4, 7, 12):
+        whole = gv.NodeLevel(float(epsilon), adjacency="node")
+        yield Setting(f"nip-gnn node {epsilon}", "published", gv.NipGnn(mode="published"), whole, "nip-gnn")
+    for epsilon in (1, 8):
+        for select in ("gm", "em0", "em1"):
+            method = gv.Dpar(mode="published", select=select)
+            yield Setting(
+                f"dpar {select} node {epsilon}", "published", method, gv.NodeLevel(float(epsilon), **anybody), "dpar"
+            )
     yield Setting("edge-rand edge 1", "sound", gv.EdgeRand(), gv.EdgeLevel(1.0), "dpdgc")
 
 
@@ -153,7 +155,8 @@ def run(options: argparse.Namespace) -> None:
         for setting in settings(data):
             known = (setting.prepare, setting.figure, data) in figures
             chosen = options.only is None or setting.method.name in options.only
-            if not (known and chosen and options.variant in setting.variant):
+            chosen = chosen and options.figure in setting.figure and options.variant in setting.variant
+            if not (known and chosen):
                 continue
             for seed in range(options.start, options.seeds):
                 if setting.key(data, seed) not in done:
@@ -197,6 +200,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=3, help="seeds 0 .. SEEDS - 1")
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--only", nargs="+", default=None, help="names of methods")
+    parser.add_argument("--figure", default="", help="only printed figures whose name contains this, such as 'edge 1'")
     parser.add_argument("--variant", default="", help="only variants that contain this")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "central.jsonl")
     parser.add_argument("--table", action="store_true", help="print finished runs instead of running")
