@@ -77,8 +77,9 @@ def settings(data: str) -> Iterator[Setting]:
         promise = gv.NodeLevel(float(epsilon), **anybody)
         for select in ("gm", "em0", "em1"):
             yield Setting(f"dpar {select} node {epsilon}", "sound", gv.Dpar(select=select), promise, "dpar")
-    for rows in ("identity", "random"):
-        yield Setting("dpar gm node 8", f"sound, {rows} rows", gv.Dpar(rows=rows), gv.NodeLevel(8.0, **anybody), "dpar")
+        for rows in ("identity", "random"):
+            yield Setting(f"dpar gm node {epsilon}", f"sound, {rows} rows", gv.Dpar(rows=rows), promise, "dpar")
+        yield Setting(f"dpar gm node {epsilon}", "sound, aggregate route", gv.Dpar(route="aggregate"), promise, "dpar")
     yield Setting("dp-mlp node 16", "published", gv.DpMlp(mode="published", **batch), replaced, "dpdgc")
     for hops, variant in ((2, "published"), (1, "published, 1 hop")):  # the paper tunes the number, its scripts have 2
         yield Setting("gap node 16", variant, gv.Gap(hops=hops, mode="published", **batch), replaced, "dpdgc")

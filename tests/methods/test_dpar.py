@@ -37,7 +37,7 @@ def test_epsilon_comes_close_to_the_target_and_never_exceeds_it(small, select, r
 def test_clipped_rows_of_any_two_graphs_are_at_most_root_two_m_clips_apart(small):
     """Frobenius sensitivity sqrt(2M) C1: attained by disjoint supports, respected by arbitrary pairs of graphs."""
     method, m = Dpar(**SMALL, inductive=False), 6
-    (release, *_) = method.checked_plan(PublicFacts.of(small), NODE).steps
+    release = method.checked_plan(PublicFacts.of(small), NODE).step("pagerank")
     assert release.sensitivity["train"] == pytest.approx(math.sqrt(2 * m) * method.row_clip)
     rng, sources = np.random.default_rng(0), np.arange(m)
     worst = 0.0
@@ -106,7 +106,22 @@ def test_columns_are_capped_and_clipped():
 
     assert np.all(np.linalg.norm(dense(rows.clipped_columns(0.7, order=2)), axis=0) <= 0.7)
     assert np.all(np.abs(dense(rows.clipped_columns(0.7, order=1))).sum(0) <= 0.7)
-    assert np.all((dense(rows.capped_columns(4)) > 0).sum(axis=0) <= 4)
+
+
+def test_a_person_visits_at_most_s_rows_and_keeps_the_own_one():
+    rng = np.random.default_rng(2)
+    sources = rng.permutation(12)[:8]
+    rows = MixedRows(rng.integers(0, 12, (8, 3)), rng.random((8, 3))).with_self(sources, 0.2)
+    capped = rows.capped_columns(2, sources).with_own_rows(np.setdiff1d(np.arange(12), sources))
+    matrix = capped.matrix(12).toarray()
+    owners = np.concatenate([sources, np.setdiff1d(np.arange(12), sources)])
+    own = owners[:, None] == np.arange(12)
+    before = rows.matrix(12).toarray()
+    assert np.allclose(matrix[:8][own[:8]], before[own[:8]]) and np.allclose(matrix[8:], own[8:])
+    visits = ((matrix > 0) & ~own).sum(axis=0)
+    assert visits.max() == 2 and ((before > 0) & ~own[:8]).sum(axis=0).max() > 2
+    heaviest = np.sort(np.where(own[:8], 0, before), axis=0)[-2:].sum(axis=0)
+    assert np.where(own, 0, matrix).sum() > 0.8 * heaviest.sum()
 
 
 def test_top_entries_keep_the_largest_and_add_up_to_one():
@@ -143,13 +158,32 @@ def test_inductive_training_ignores_edges_of_query_nodes(small):
     tapes = [Recorder(), Recorder()]
     for data, tape in zip((small, fewer), tapes, strict=True):
         Dpar(**SMALL).fit(data, NODE, seed=0, tape=tape)
-    assert np.array_equal(tapes[0].events[0].clean, tapes[1].events[0].clean)
+    rows = [next(event.clean for event in tape.events if event.name == "pagerank") for tape in tapes]
+    assert rows[0].any() and np.array_equal(*rows)
+
+
+def test_inductive_training_ignores_features_of_query_nodes(small):
+    other = small.clone()
+    other.x = torch.where(small.test_mask[:, None], 1 - small.x, small.x)
+    weights = [Dpar(**SMALL).fit(data, NODE, seed=0).predictor.own.weights for data in (small, other)]
+    assert np.array_equal(*weights)
 
 
 @pytest.mark.parametrize("rows", ["identity", "random"])
-def test_ablations_spend_nothing_on_pagerank(small, rows):
-    model = Dpar(**SMALL, rows=rows).fit(small, NODE)
-    assert [release.name for release in model.certificate.releases] == ["table", "gradient"]
+@pytest.mark.parametrize(("route", "first"), [("gradient", "mean"), ("aggregate", "table")])
+def test_ablations_spend_nothing_on_pagerank(small, rows, route, first):
+    model = Dpar(**SMALL, rows=rows, route=route).fit(small, NODE)
+    assert [release.name for release in model.certificate.releases] == [first, "gradient"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "relation", "group"), [("private", "zero-out", 3), ("private", "replace", 4), ("identity", "zero-out", 1)]
+)
+def test_a_full_batch_is_charged_for_every_example_a_person_touches(small, rows, relation, group):
+    promise = gv.NodeLevel(4.0, adjacency="node", relation=relation)
+    gradient = Dpar(**SMALL, rows=rows).checked_plan(PublicFacts.of(small), promise).step("gradient").mechanism
+    loss = gradient.loss(gradient.clip)
+    assert loss.mu == pytest.approx(math.sqrt(gradient.steps) * group * gradient.clip / gradient.sigma, rel=1e-6)
 
 
 def test_sampling_slots_amplifies_the_whole_run(small):
@@ -158,7 +192,7 @@ def test_sampling_slots_amplifies_the_whole_run(small):
     for rate in (1.0, 0.3):
         plan = Dpar(**SMALL, graph_rate=rate).checked_plan(facts, gv.NodeLevel(1.0, 1e-3, adjacency="node"))
         assert plan.epsilon() <= 1.0
-        noise[rate] = plan.steps[0].mechanism.sigma
+        noise[rate] = plan.step("gradient").mechanism.sigma
     assert noise[0.3] < noise[1.0]
 
 

@@ -8,7 +8,7 @@ from graphveil.learn.gradients import Tape, clipped_gradient_sum
 from graphveil.learn.inputs import Block, Inputs, count, take
 from graphveil.learn.modules import MLP, Activation, Branches, Linear, Network, unit_rows
 from graphveil.learn.optimizers import SGD, Adam, GlobalMoment, IterateAverage, Optimizer, linear_decay
-from graphveil.learn.rows import CentredRows
+from graphveil.learn.rows import CentredRows, MixtureRows
 from graphveil.learn.training import Progress, descend, train_plainly
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Inputs",
     "IterateAverage",
     "Linear",
+    "MixtureRows",
     "Network",
     "Optimizer",
     "Progress",

@@ -1,4 +1,4 @@
-"""Feature rows centred at a released mean, without ever storing a dense matrix.
+"""Feature rows centred at a released mean, and mixtures of rows, without ever storing a dense matrix.
 
 Subtracting a mean makes sparse rows dense. Here the centred matrix exists only through its products: with
 ``X' = diag(s) (X - 1 m^T)``, ``X' W = s * (X W - m W)`` and ``X'^T G = X^T (s * G) - m (1^T (s * G))``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -98,3 +99,47 @@ class CentredRows:
 
     def __repr__(self) -> str:
         return f"CentredRows({self._rows!r}, bias={self._bias})"
+
+
+class MixtureRows:
+    """Weighted sums of rows: row ``i`` is ``sum_j w_ij x_j``.
+
+    Clipping divides by ``squared_norms()``, here ``(sum_j |w_ij| ||x_j||)^2``: never smaller than the truth, and the truth
+    itself where a row has a single entry. Test: ``tests/learn/test_mixture_rows.py``.
+
+    Args:
+        rows: ``n x d`` rows.
+        weights: sparse, one row per mixture and ``n`` columns.
+    """
+
+    def __init__(self, rows: Rows, weights: sp.csr_matrix) -> None:
+        if weights.shape[1] != rows.shape[0]:
+            raise InputError(f"the weights have {weights.shape[1]} columns, there are {rows.shape[0]} rows")
+        self._rows, self._weights = rows, weights
+        self._back = weights.T.tocsr()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._weights.shape[0], self._rows.shape[1]
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        return torch.from_numpy(self._weights @ self._rows.matmul(weight).numpy())
+
+    def transpose_matmul(self, gradient: Tensor) -> Tensor:
+        return self._rows.transpose_matmul(torch.from_numpy(self._back @ gradient.numpy(force=True)))
+
+    def squared_norms(self) -> Tensor:
+        return torch.from_numpy(abs(self._weights) @ self._rows.squared_norms().sqrt().numpy()).square_()
+
+    def occupied(self) -> Tensor:
+        return torch.from_numpy(abs(self._weights) @ self._rows.occupied().numpy().astype(np.float64) > 0)
+
+    def take(self, index: np.ndarray) -> MixtureRows:
+        """The mixtures with these numbers, and of the rows only those they mix."""
+        chosen = self._weights[np.asarray(index)]
+        used, where = np.unique(chosen.indices, return_inverse=True)
+        weights = sp.csr_matrix((chosen.data, where, chosen.indptr), shape=(chosen.shape[0], used.size))
+        return MixtureRows(self._rows.take(used), weights)
+
+    def __repr__(self) -> str:
+        return f"MixtureRows({self.shape[0]} of {self._rows!r})"

@@ -5,15 +5,17 @@
 2. *Training* on softmax(Pi f(X)) with private gradients; *inference* from own features, or by power iteration on a public graph.
 
 ``sound``, node level on **arbitrary** graphs: rows are clipped as a whole (``dpar_plan.py``, ``dpar_release.py``).
-``route="aggregate"``: Z = Pi X + N with columns of Pi of l2 norm at most tau, then gradients with one row per person.
-``route="gradient"``: columns in at most s rows and Lemma G with (s + 1, s). ``graph_rate`` q' < 1 blanks slots by secret coins
-and amplifies the whole run, log(1 + q'(e^eps - 1)). ``published``: ``dpar_published.py``.
+``route="gradient"``: f is linear in centred unit rows, so that Pi f(X) = f(Pi X). Every training slot is an example, as in the
+authors' code: the M sources with their private rows, all others with their own features. A person visits at most s examples
+besides the own: Lemma G with (s + 1, s).
+``route="aggregate"``: Z = Pi X + N with columns of Pi of l2 norm at most tau, then gradients with one row per source.
+``graph_rate`` q' < 1 blanks slots by secret coins and amplifies the whole run, log(1 + q'(e^eps - 1)).
+``published``: M examples, two layers (``dpar_published.py``).
 Tests: ``tests/methods/test_dpar.py``, ``tests/graph/test_pagerank.py``, ``tests/audit/test_central_conformance.py``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +24,11 @@ from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.dpar_plan import sound_releases
-from graphveil.methods.dpar_predictor import RankedPredictor, Shape, projected_rows
+from graphveil.methods.dpar_predictor import RankedPredictor, Shape, TwoLayers, Walk, projected_rows
 from graphveil.methods.dpar_published import GAPS, published_plan
-from graphveil.methods.dpar_release import release_rows
-from graphveil.methods.group_training import calibrated
+from graphveil.methods.dpar_release import release_rows, training_graph
+from graphveil.methods.group_training import calibrated, descend_on_groups
+from graphveil.methods.own_predictor import OwnPredictor, centred, own_optimizer, release_centre
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
@@ -33,6 +36,7 @@ from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Rela
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
+    from graphveil.learn import MixtureRows
     from graphveil.methods.dpar_rows import MixedRows
 
 SELECTIONS = ("gm", "em0", "em1")
@@ -47,16 +51,19 @@ class Dpar(PrivateMethod):
     Args:
         select: ``gm``, ``em0`` or ``em1``.
         rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
-        route: ``aggregate`` or ``gradient`` (published: gradient).
+        route: ``gradient`` or ``aggregate`` (published: gradient).
         sources, picks: M and K.
         row_clip, entry_clip: C1 and C2.
         self_weight: weight of the source in its own row, added after the release (published: 0).
-        column_norm, column_rows: tau and s.
+        column_norm, column_rows: tau, and s: how many examples besides the own a person may be part of.
         pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
         pagerank_share, table_share: parts of the budget (published: pagerank_share of epsilon).
         graph_rate: q', the rate at which slots take part at all.
         projection: width of a public random projection of the features on the aggregate route; 0 for none.
-        steps, batch_size, clip, learning_rate, hidden: gradient steps T, B, C and the network (published: 200 epochs).
+        centring: share of the budget for the private mean of the features on the gradient route; 0 for none.
+        steps, batch_size, clip: gradient steps T, B (default: all examples; published 60, and 200 epochs) and C (default 0.5 on
+            the sound gradient route, else 1).
+        learning_rate, hidden: step size, and width of the two layers of the aggregate route and of published mode.
         propagation: power iterations on a public graph; 0 switches test-time propagation off.
         inductive: train on the graph among training and calibration nodes only.
         mode: ``sound`` or ``published``.
@@ -80,14 +87,14 @@ class Dpar(PrivateMethod):
         self,
         select: str = "gm",
         rows: str = "private",
-        route: str = "aggregate",
-        sources: int | None = None,
+        route: str = "gradient",
+        sources: int = 70,
         picks: int = 2,
         row_clip: float = 0.01,
         entry_clip: float = 0.001,
         self_weight: float = 0.5,
         column_norm: float = 1.0,
-        column_rows: int = 3,
+        column_rows: int = 1,
         pagerank: str = "ista",
         teleport: float = 0.25,
         rho: float = 1e-4,
@@ -95,9 +102,10 @@ class Dpar(PrivateMethod):
         table_share: float = 0.4,
         graph_rate: float | None = None,
         projection: int = 64,
-        steps: int = 100,
-        batch_size: int = 60,
-        clip: float = 1.0,
+        centring: float = 0.03,
+        steps: int = 50,
+        batch_size: int | None = None,
+        clip: float | None = None,
         learning_rate: float | None = None,
         hidden: int = 32,
         propagation: int = 2,
@@ -121,6 +129,7 @@ class Dpar(PrivateMethod):
         self.table_share = table_share
         self.graph_rate = graph_rate
         self.projection = projection
+        self.centring = centring
         self.steps = steps
         self.batch_size = batch_size
         self.clip = clip
@@ -142,14 +151,16 @@ class Dpar(PrivateMethod):
         for what, known in (("select", SELECTIONS), ("rows", ROWS), ("route", ROUTES), ("pagerank", ("ista", "push"))):
             if getattr(self, what) not in known:
                 raise InputError(f"dpar has no {what} {getattr(self, what)!r}; it has: {', '.join(known)}")
-        counts = (self.picks, self.steps, self.batch_size, self.hidden, self.column_rows, self.sources or 1)
+        counts = (self.picks, self.steps, self.batch_size or 1, self.hidden, self.column_rows, self.sources)
         if min(counts) < 1 or min(self.propagation, self.projection) < 0:
             raise InputError("dpar needs picks, steps, batch_size, hidden, column_rows and sources of at least 1")
-        scales = (self.row_clip, self.entry_clip, self.column_norm, self.clip, self.rho)
+        scales = (self.row_clip, self.entry_clip, self.column_norm, self.clipping, self.rho)
         if min(scales) <= 0 or not 0 <= self.self_weight < 1 or not 0 < self.rate <= 1 or not 0 < self.teleport < 1:
             raise InputError("dpar needs positive clips, rho and column_norm, self_weight in [0, 1), rates in (0, 1]")
         if min(self.pagerank_share, self.table_share) <= 0 or self.pagerank_share + self.table_share >= 1:
             raise InputError("pagerank_share and table_share must be positive and leave a part to the gradients")
+        if not 0 <= self.centring < 1 - self.pagerank_share:
+            raise InputError("centring must not be negative and leave a part of the budget to the gradients")
 
     def _check_range(self, name: str, value: float) -> None:
         if not (name in ("propagation", "projection") and value == 0):
@@ -163,8 +174,16 @@ class Dpar(PrivateMethod):
     def aggregated(self) -> bool:
         return self.route == "aggregate" and self.mode == "sound"
 
+    @property
+    def linear(self) -> bool:
+        return self.route == "gradient" and self.mode == "sound"
+
+    @property
+    def clipping(self) -> float:
+        return self.clip or (0.5 if self.linear else 1.0)
+
     def source_count(self, facts: PublicFacts) -> int:
-        return max(1, min(self.sources or (70 if self.mode == "published" else 300), facts.count("train")))
+        return max(1, min(self.sources, facts.count("train")))
 
     def candidates(self, facts: PublicFacts) -> int:
         """How many slots can be picked: all, or those the inductive training graph consists of."""
@@ -175,16 +194,7 @@ class Dpar(PrivateMethod):
 
     def shape(self, facts: PublicFacts) -> Shape:
         narrow = self.projection if self.aggregated and self.projection < facts.features else 0
-        return Shape(
-            facts.features,
-            self.hidden,
-            facts.classes,
-            narrow,
-            PROJECTION_COINS,
-            self.teleport,
-            self.propagation,
-            self.inductive,
-        )
+        return Shape(facts.features, self.hidden, facts.classes, narrow, PROJECTION_COINS)
 
     # -- plan ----------------------------------------------------------------------------------------------------
 
@@ -200,18 +210,17 @@ class Dpar(PrivateMethod):
     # -- algorithm -----------------------------------------------------------------------------------------------
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> RankedPredictor:
-        shape = self.shape(curator.facts)
-        sampled = curator.sample_slots()
-        sources = self._choose_sources(curator, coins, sampled)
+        walk = Walk(self.teleport, self.propagation, self.inductive)
+        sources = self._choose_sources(curator, coins, curator.sample_slots())
+        if self.linear:
+            return RankedPredictor(self._learn_from_everybody(curator, sources, coins, progress), walk)
         rows = release_rows(self, curator, sources, coins)
-        scale = [1 / math.sqrt(shape.inputs)] * (shape.hidden * shape.inputs)
-        scale += [1 / math.sqrt(shape.hidden)] * (shape.classes * shape.hidden)
-        predictor = RankedPredictor(shape, coins.normal(size=shape.size) * np.array(scale))
+        layers = TwoLayers.drawn(self.shape(curator.facts), coins)
         if self.aggregated:
-            self._learn_from_table(curator, predictor, sources, rows, progress)
+            self._learn_from_table(curator, layers, sources, rows, progress)
         else:
-            self._learn_from_rows(curator, predictor, sources, rows, progress)
-        return predictor
+            self._learn_from_rows(curator, layers, sources, rows, progress)
+        return RankedPredictor(layers, walk)
 
     def _choose_sources(self, curator: Curator, coins: np.random.Generator, sampled: np.ndarray) -> np.ndarray:
         """M training slots by public coins; the paper takes them among the slots that were sampled."""
@@ -220,10 +229,30 @@ class Dpar(PrivateMethod):
             order = np.concatenate([order[sampled[order]], order[~sampled[order]]])
         return order[: self.source_count(curator.facts)]
 
+    def _learn_from_everybody(
+        self, curator: Curator, sources: np.ndarray, coins: np.random.Generator, progress: Progress | None
+    ) -> OwnPredictor:
+        """softmax(W Pi X): a source reads its private row, every other training slot its own features."""
+        from graphveil.learn import MLP, MixtureRows
+
+        facts, slots = curator.facts, np.flatnonzero(curator.masks["train"])
+        centre = release_centre(curator, of=training_graph(self, curator.masks))
+        rest = np.setdiff1d(slots, sources)
+        mixed = release_rows(self, curator, sources, coins).with_own_rows(rest).matrix(facts.nodes)
+
+        def inputs(private: Graph, rows: np.ndarray) -> MixtureRows:
+            return MixtureRows(centred(private, centre), mixed)
+
+        network = MLP((facts.features + 1, facts.classes), bias=False)
+        examples = np.concatenate([sources, rest])
+        optimizer = own_optimizer(facts, self.learning_rate or 0.1)
+        descend_on_groups(curator, "gradient", network, inputs, optimizer, examples, progress)
+        return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+
     def _learn_from_table(
         self,
         curator: Curator,
-        predictor: RankedPredictor,
+        layers: TwoLayers,
         sources: np.ndarray,
         rows: MixedRows,
         progress: Progress | None,
@@ -232,30 +261,31 @@ class Dpar(PrivateMethod):
 
         def mix(private: Graph) -> np.ndarray:
             used, where = np.unique(rows.columns, return_inverse=True)
-            x = projected_rows(private, predictor.shape, used)[where.reshape(rows.columns.shape)]
+            x = projected_rows(private, layers.shape, used)[where.reshape(rows.columns.shape)]
             return np.einsum("ij,ijf->if", rows.weights, x)
 
         table = curator.release("table", mix)
         whole = lambda private: table[:, None, :]
-        self._descend(curator, predictor, sources, whole, np.ones((len(sources), 1)), progress)
+        self._descend(curator, layers, sources, whole, np.ones((len(sources), 1)), progress)
 
     def _learn_from_rows(
         self,
         curator: Curator,
-        predictor: RankedPredictor,
+        layers: TwoLayers,
         sources: np.ndarray,
         rows: MixedRows,
         progress: Progress | None,
     ) -> None:
+        """As published: gradients on the M rows alone."""
         used, where = np.unique(rows.columns, return_inverse=True)
         where = where.reshape(rows.columns.shape)
-        read = lambda private: projected_rows(private, predictor.shape, used)[where]
-        self._descend(curator, predictor, sources, read, rows.weights, progress)
+        read = lambda private: projected_rows(private, layers.shape, used)[where]
+        self._descend(curator, layers, sources, read, rows.weights, progress)
 
     def _descend(
         self,
         curator: Curator,
-        predictor: RankedPredictor,
+        layers: TwoLayers,
         sources: np.ndarray,
         features: Any,
         weights: np.ndarray,
@@ -266,7 +296,7 @@ class Dpar(PrivateMethod):
         from graphveil.learn import Adam, GlobalMoment
         from graphveil.methods.dpar_rows import mixed_gradient_sum
 
-        shape = predictor.shape
+        shape = layers.shape
         sizes = (shape.inputs, shape.hidden, shape.classes)
         steps = curator.gradients(
             "gradient", lambda private, rows: (features(private), private.labels[rows]), rows=sources
@@ -277,7 +307,7 @@ class Dpar(PrivateMethod):
             taken = slice(None) if batch is None else batch
             return mixed_gradient_sum(parameters.numpy(), sizes, x[taken], weights[taken], labels[taken], steps.clip)
 
-        parameters = torch.from_numpy(predictor.parameters)
+        parameters = torch.from_numpy(layers.parameters)
         rate = self.learning_rate or (5e-3 if self.mode == "published" else 0.02)
         optimizer = Adam(rate) if self.mode == "published" else GlobalMoment(rate)
         expected = max(1.0, steps.rate * len(sources))

@@ -1,7 +1,9 @@
-"""What sound DPAR plans to release: private rows, on the aggregate route a table, and gradients.
+"""What sound DPAR plans to release: a mean or a table, private rows, and gradients.
 
 A person can move all M rows, but rows are clipped as a whole. gm: one Gaussian of Frobenius sensitivity sqrt(2M) C1, since
-non-negative rows of norm C1 are at most sqrt 2 C1 apart. em: rho = M K eps^2/2. Shares are parts of mu^2.
+non-negative rows of norm C1 are at most sqrt 2 C1 apart. em: rho = M K eps^2/2. Given the rows, a person owns one example and
+visits at most s others, so a gradient sum changes in s + 1 examples of which s stay (Lemma G; in full batches 2 s + 1 clips);
+with identity rows s = 0. Shares are parts of mu^2.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from graphveil.methods.group_training import group_release
+from graphveil.methods.own_predictor import GROWTH, mean_release
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop
 from graphveil.privacy.noise import summation_error
@@ -21,14 +24,17 @@ if TYPE_CHECKING:
 
 
 def sound_releases(method: Dpar, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-    """All releases for a total Gaussian budget of mu, divided by ``pagerank_share`` and ``table_share``."""
-    parts = {"rows": method.pagerank_share if method.rows == "private" else 0.0}
+    """All releases for a total Gaussian budget of mu, divided by ``centring``, ``pagerank_share`` and ``table_share``."""
+    parts = {"mean": 0.0 if method.aggregated or not facts.features else method.centring}
+    parts["rows"] = method.pagerank_share if method.rows == "private" else 0.0
     parts["table"] = method.table_share if method.aggregated else 0.0
     parts["gradient"] = 1 - sum(parts.values())
     share = {name: mu * math.sqrt(part) for name, part in parts.items()}
+    kinds = ("train", "calibration") if method.inductive else None
+    mean = (mean_release(facts, promise, share["mean"], kinds),) if parts["mean"] else ()
     rows = _row_releases(method, facts, promise, share["rows"]) if parts["rows"] else ()
     table = (_table_release(method, facts, promise, share["table"]),) if method.aggregated else ()
-    return *rows, *table, _gradient_release(method, facts, promise, share["gradient"])
+    return *mean, *rows, *table, _gradient_release(method, facts, promise, share["gradient"])
 
 
 def _row_releases(method: Dpar, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
@@ -61,25 +67,27 @@ def _table_release(method: Dpar, facts: PublicFacts, promise: Promise, mu: float
 
 
 def _gradient_release(method: Dpar, facts: PublicFacts, promise: Promise, mu: float) -> Release:
-    m, size, replaced = method.source_count(facts), method.shape(facts).size, promise.relation is Relation.REPLACE
+    m, clip, replaced = method.source_count(facts), method.clipping, promise.relation is Relation.REPLACE
     if method.aggregated:
         lemma = "given the table, a source owns one clipped row"
         if not promise.private:
-            return Release("gradient", Exact(method.steps), {"train": method.clip}, lemma)
-        slack = 2 * summation_error(m, method.clip)
-        descent = DpGradient.for_mu(method.clip, mu, method.steps, size, replaced, slack)
-        return Release("gradient", descent, {"train": method.clip}, lemma)
-    s = method.column_rows
+            return Release("gradient", Exact(method.steps), {"train": clip}, lemma)
+        slack = 2 * summation_error(m, clip)
+        descent = DpGradient.for_mu(clip, mu, method.steps, method.shape(facts).size, replaced, slack)
+        return Release("gradient", descent, {"train": clip}, lemma)
+    visits, examples = 0 if method.rows == "identity" else method.column_rows, max(1, facts.count("train"))
+    entries = examples + m * method.picks + visits  # no number of the gradient is a sum of more terms
     return group_release(
         "gradient",
         promise,
-        dict.fromkeys((kind for kind, n in facts.kinds.items() if n), method.clip),
-        size,
-        group=(s + 1, s + 1 if replaced else s),
-        records=m,
+        dict.fromkeys((kind for kind, n in facts.kinds.items() if n), clip),
+        (facts.features + 1) * facts.classes,
+        group=(visits + 1, visits + 1 if replaced else visits),
+        records=entries,
         steps=method.steps,
-        rate=min(1.0, method.batch_size / m),
-        clip=method.clip,
+        rate=min(1.0, (method.batch_size or examples) / examples),
+        clip=clip,
         mu=mu,
-        lemma="Lemma G: a person is in at most s rows and owns one",
+        lemma="Lemma G: a person owns one example and visits at most s others",
+        growth=GROWTH,
     )

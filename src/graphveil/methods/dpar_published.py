@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphveil.methods.dpar import Dpar
 
 AS_STATED = "as the paper states it"
-EPOCHS = 200
+EPOCHS, BATCH = 200, 60
 LINEAR = Gap(
     "P1",
     "sampling slots at rate q' is said to cost q' eps; it costs log(1 + q'(e^eps - 1)): claimed 1 is 8.70, claimed 8 is 86.5",
@@ -46,8 +46,9 @@ def published_plan(method: Dpar, facts: PublicFacts, promise: Promise) -> Plan:
     """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
     gaps = tuple(gap for gap in GAPS if gap is not ROOT_TWO or method.select == "gm")
     m, n = method.source_count(facts), max(1, facts.count("train"))
-    steps = EPOCHS * max(1, math.ceil(m / method.batch_size))
-    clip, size = method.clip, method.shape(facts).size
+    wanted = method.batch_size or BATCH
+    steps = EPOCHS * max(1, math.ceil(m / wanted))
+    clip, size = method.clipping, method.shape(facts).size
     everybody = [kind for kind, count in facts.kinds.items() if count]
     if not promise.private:
         names = ("pagerank", "weights") if method.select == "em1" else ("pagerank",)
@@ -60,8 +61,7 @@ def published_plan(method: Dpar, facts: PublicFacts, promise: Promise) -> Plan:
     private = method.rows == "private"
     budget = inner * method.pagerank_share if private else 0.0
     rows = _rows(method, facts, budget, min(delta, 0.4), m, everybody) if private else ()
-    batch = min(1.0, method.batch_size / m)
-    counted = min(1.0, method.batch_size / n)
+    batch, counted = min(1.0, wanted / m), min(1.0, wanted / n)
     at = lambda z: epsilon_of([SampledGaussian(z, counted, steps, False)], min(delta, 0.4))
     noise = calibrate_scale(at, inner - budget)
     sigma = noise * method.column_norm * clip

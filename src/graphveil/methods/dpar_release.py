@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def release_rows(method: Dpar, curator: Curator, sources: np.ndarray, coins: np.random.Generator) -> MixedRows:
     """The sparse matrix Pi: released choices, then post-processing."""
     m, picks = len(sources), method.picks_of(curator.facts)
-    slots = np.flatnonzero(_training_graph(method, curator.masks))
+    slots = np.flatnonzero(training_graph(method, curator.masks))
     if method.rows == "identity":
         found = MixedRows(sources[:, None], np.ones((m, 1)))
     elif method.rows == "random":
@@ -41,21 +41,21 @@ def release_rows(method: Dpar, curator: Curator, sources: np.ndarray, coins: np.
     found = found.with_self(sources, method.self_weight if method.rows != "identity" else 0.0)
     if method.aggregated:
         return found.clipped_columns(method.column_norm, order=2)
-    return found.capped_columns(method.column_rows)
+    return found.capped_columns(method.column_rows, sources)
 
 
 def _vectors(method: Dpar, private: Graph, sources: np.ndarray) -> np.ndarray:
     from graphveil.graph import Lists
     from graphveil.graph.pagerank import ista_rows, push_rows
 
-    arcs, inside = private.lists.edge_index(), _training_graph(method, private.masks)
+    arcs, inside = private.lists.edge_index(), training_graph(method, private.masks)
     lists = Lists.from_edge_index(arcs[:, inside[arcs[0]] & inside[arcs[1]]], private.nodes)
     if method.pagerank == "push":
         return push_rows(lists, sources, method.teleport, method.rho)[:, np.flatnonzero(inside)].toarray()
     return ista_rows(lists, sources, method.teleport, method.rho)[:, inside]
 
 
-def _training_graph(method: Dpar, masks: Any) -> np.ndarray:
+def training_graph(method: Dpar, masks: Any) -> np.ndarray:
     """The public slots among which PageRank runs."""
     return masks["train"] | masks["calibration"] if method.inductive else np.ones_like(masks["train"])
 

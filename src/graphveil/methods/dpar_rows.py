@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,29 @@ class MixedRows:
         own = np.full((len(sources), 1), weight)
         return MixedRows(columns, np.concatenate([own, (1 - weight) * self.weights], axis=1))
 
-    def capped_columns(self, most: int) -> MixedRows:
-        """Keep each column in its ``most`` heaviest rows (l0 cap)."""
+    def capped_columns(self, most: int, sources: np.ndarray) -> MixedRows:
+        """Keep each column in the ``most`` heaviest of the rows it does not own (l0 cap); ``sources[i]`` owns row i."""
         weights = self.weights.copy()
-        flat, value = self.columns.ravel(), weights.ravel()
-        order = np.lexsort((-value, flat))
+        visits = np.flatnonzero(self.columns != sources[:, None])
+        flat, value = self.columns.ravel()[visits], weights.ravel()
+        order = np.lexsort((-value[visits], flat))
         first = np.searchsorted(flat[order], flat[order])
-        value[order[np.arange(flat.size) - first >= most]] = 0.0
-        return MixedRows(self.columns, value.reshape(weights.shape))
+        value[visits[order[np.arange(flat.size) - first >= most]]] = 0.0
+        return MixedRows(self.columns, weights)
+
+    def with_own_rows(self, slots: np.ndarray) -> MixedRows:
+        """More rows behind these: one for each of ``slots``, of weight 1 on itself."""
+        width = self.columns.shape[1]
+        own = np.zeros((slots.size, width))
+        own[:, :1] = 1.0
+        columns = np.concatenate([self.columns, np.repeat(slots[:, None], width, axis=1)])
+        return MixedRows(columns, np.concatenate([self.weights, own]))
+
+    def matrix(self, nodes: int) -> sp.csr_matrix:
+        """Sparse, one column per node; repeated entries are added up."""
+        kept = self.weights != 0
+        places = np.nonzero(kept)[0], self.columns[kept]
+        return sp.csr_matrix((self.weights[kept], places), shape=(len(self.columns), nodes))
 
     def clipped_columns(self, norm: float, order: int) -> MixedRows:
         """Scale columns down whose l1 (``order=1``) or l2 (``order=2``) norm exceeds ``norm``; repeated entries are added up."""

@@ -41,12 +41,16 @@ def group_release(
     clip: float,
     mu: float,
     lemma: str,
+    growth: float = 1.0,
 ) -> Release:
-    """``steps`` Poisson gradient sums over ``records`` rows, of which a person touches ``group``, worth about mu."""
+    """``steps`` Poisson gradient sums over ``records`` rows, of which a person touches ``group``, worth about mu.
+
+    ``growth``: the factor by which intermediate terms are longer than final ones (``noise.summation_error``).
+    """
     if not promise.private:
         return Release(name, Exact(steps), bounds, lemma)
     sigma = rate * sum(group) * clip * math.sqrt(steps) / mu
-    slack = 2 * summation_error(records, clip)
+    slack = 2 * summation_error(records, clip, growth)
     return Release(name, DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=group), bounds, lemma)
 
 

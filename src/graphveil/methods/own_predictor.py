@@ -9,6 +9,7 @@ moves by at most ``clip`` or ``2 clip`` for a training record and not at all for
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from graphveil.privacy.promise import Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import CentredRows
+    from graphveil.learn import CentredRows, Optimizer
 
 FLOOR = 0.01  # least distance to the centre a row is divided by
 BIAS = 0.1
@@ -45,12 +46,12 @@ def own_releases(
     return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
 
 
-def mean_release(facts: PublicFacts, promise: Promise, mu: float) -> Release:
-    """The noisy sum of everybody's unit rows, for mu."""
+def mean_release(facts: PublicFacts, promise: Promise, mu: float, kinds: Collection[str] | None = None) -> Release:
+    """The noisy sum of the unit rows of everybody (of these ``kinds``), for mu."""
     bound = _mean_bound(promise)
-    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    payers = {kind: bound for kind, count in facts.kinds.items() if count and (kinds is None or kind in kinds)}
     mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
-    return Release("mean", mechanism, everybody, MEAN_LEMMA)
+    return Release("mean", mechanism, payers, MEAN_LEMMA)
 
 
 def _mean_bound(promise: Promise) -> float:
@@ -66,10 +67,14 @@ def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) 
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
 
 
-def release_centre(curator: Curator, share: float | None = None) -> np.ndarray:
-    """The noisy mean if the plan has one, else the origin; brought back into the unit ball, where every true mean lies."""
+def release_centre(curator: Curator, share: float | None = None, of: np.ndarray | None = None) -> np.ndarray:
+    """The noisy mean (of the slots in the mask ``of``) if the plan has one, else the origin.
+
+    It is brought back into the unit ball, where every true mean lies.
+    """
     if any(step.name == "mean" for step in curator.plan.steps):
-        centre = curator.release("mean", _sum_of_unit_rows, share) / curator.facts.nodes
+        slots = np.ones(curator.facts.nodes, dtype=bool) if of is None else of
+        centre = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share) / max(1, slots.sum())
         return centre / max(1.0, float(np.linalg.norm(centre)))
     return np.zeros(curator.facts.features)
 
@@ -78,16 +83,22 @@ def learn_own(
     curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
-    from graphveil.learn import MLP, Adam, GlobalMoment
+    from graphveil.learn import MLP
 
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
     centre = release_centre(curator, mean_share)
     network = MLP((facts.features + 1, facts.classes), bias=False)
     inputs = lambda private: centred(private, centre)
-    optimizer = Adam(learning_rate) if facts.features > WIDE else GlobalMoment(learning_rate)
-    descend_privately(curator, "own", network, inputs, optimizer, progress, share=own_share)
+    descend_privately(curator, "own", network, inputs, own_optimizer(facts, learning_rate), progress, share=own_share)
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+
+
+def own_optimizer(facts: PublicFacts, learning_rate: float) -> Optimizer:
+    """One second moment for all coordinates, or one each where features are wide."""
+    from graphveil.learn import Adam, GlobalMoment
+
+    return Adam(learning_rate) if facts.features > WIDE else GlobalMoment(learning_rate)
 
 
 def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
@@ -98,14 +109,14 @@ def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
     return CentredRows(unit_rows(graph.rows), centre, floor=FLOOR, bias=BIAS)
 
 
-def _sum_of_unit_rows(private: Graph) -> np.ndarray:
+def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
     """The sum of unit rows truncated to the grid 2^-24: exact in float64, so one record moves it by its own row alone."""
     import torch
 
     from graphveil.graph.unit import truncated, unit_rows
 
-    ones = torch.ones(private.nodes, 1, dtype=torch.float64)
-    return truncated(unit_rows(private.rows)).transpose_matmul(ones).numpy().ravel()
+    taken = torch.from_numpy(slots.astype(np.float64))[:, None]
+    return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
 
 
 class OwnPredictor:
