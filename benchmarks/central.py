@@ -86,8 +86,8 @@ def settings(data: str) -> Iterator[Setting]:
     for level, promise in (("edge 1", gv.EdgeLevel(1.0)), ("node 16", replaced), *contacts):
         yield Setting(f"dpdgc {level}", "published", gv.Dpdgc(mode="published", **batch), promise, "dpdgc")
     for hops, variant in ((2, "published"), (1, "published, 1 hop")):
-        yield Setting("gap edge 1", variant, gv.Gap(hops=hops, mode="published"), gv.EdgeLevel(1.0), "dpdgc")
-    yield Setting("dp-mlp edge 1", "published", gv.DpMlp(mode="published"), gv.EdgeLevel(1.0), "dpdgc")
+        yield Setting("gap edge 1", variant, gv.Gap(hops=hops, mode="published", **batch), gv.EdgeLevel(1.0), "dpdgc")
+    yield Setting("dp-mlp edge 1", "published", gv.DpMlp(mode="published", **batch), gv.EdgeLevel(1.0), "dpdgc")
     for epsilon in (7, 12):
         promise = gv.NodeLevel(float(epsilon))
         for ablation, options in (("uniform", {"allocation": "uniform"}), ("no residual", {"residual": False})):

@@ -19,6 +19,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.mlp import Mlp, NetworkPredictor, network_widths
+from graphveil.methods.open_training import train_openly
 from graphveil.methods.own_predictor import OwnPredictor, learn_own, own_releases
 from graphveil.methods.private_training import (
     SELECTION,
@@ -144,10 +145,24 @@ class DpMlp(PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
         if curator.plan.promise.level in (Level.EDGE, Level.NONE):
-            return Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs).learn(curator, coins, progress)
+            return self._learn_openly(curator, coins, progress)
         if not self._on_paper:
             return learn_own(curator, self.learning_rate, progress)
         return self._learn_paper(curator, coins, progress)
+
+    def _learn_openly(
+        self, curator: Curator, coins: np.random.Generator, progress: Progress | None
+    ) -> NetworkPredictor:
+        """At edge level features and labels are public: ordinary training, as the paper's code does it if published."""
+        if self.mode == "sound" or curator.plan.promise.level is Level.NONE:
+            return Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs).learn(curator, coins, progress)
+        facts = curator.facts
+        predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers, self._raw)
+        network = predictor.network.initialise(coins)
+        stage = {"epochs": self.epochs, "learning_rate": self.paper_learning_rate, "dropout": 0.5}
+        paper = {"batch_size": self.batch_size, "best_epoch": True}
+        train_openly(curator, "mlp", network, predictor.inputs, coins, progress, **stage, **paper)
+        return predictor
 
     def _learn_paper(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
         from graphveil.learn import Adam

@@ -27,6 +27,7 @@ from graphveil.methods.dpdgc_bounds import group_of, own_row_excluded, table_bou
 from graphveil.methods.dpdgc_predictor import DecoupledPredictor, Shape
 from graphveil.methods.dpdgc_published import GAPS, published_plan
 from graphveil.methods.group_training import calibrated, descend_on_groups, group_release
+from graphveil.methods.open_training import train_openly
 from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
 from graphveil.methods.private_training import descend_privately, full_batch_release
 from graphveil.privacy.curator import Curator, PaperCurator
@@ -314,19 +315,23 @@ class Dpdgc(PrivateMethod):
     def _train(
         self, curator: Curator, predictor: DecoupledPredictor, coins: np.random.Generator, progress: Progress | None
     ) -> None:
-        from graphveil.learn import Adam, GlobalMoment, train_plainly
+        from graphveil.learn import Adam, GlobalMoment
 
-        if curator.plan.promise.level in (Level.EDGE, Level.NONE):
-            records = curator.open_records()
-            train_plainly(
+        level = curator.plan.promise.level
+        if level in (Level.EDGE, Level.NONE):
+            paper = self.mode == "published" and level is Level.EDGE
+            train_openly(
+                curator,
+                "classifier",
                 predictor.network,
-                predictor.inputs(records),
-                np.where(curator.masks["train"], records.labels, -1),
+                predictor.inputs,
+                coins,
+                progress,
                 epochs=self.epochs,
-                coins=coins,
-                optimizer=Adam(self.open_learning_rate),
+                learning_rate=self.paper_learning_rate if paper else self.open_learning_rate,
                 dropout=self.dropout,
-                progress=None if progress is None else lambda done, total: progress("classifier", done, total),
+                batch_size=self.batch_size if paper else None,
+                best_epoch=paper,
             )
             return
         paper = isinstance(curator, PaperCurator)

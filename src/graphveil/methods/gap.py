@@ -25,6 +25,7 @@ from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.gap_predictor import GapPredictor, Shape
 from graphveil.methods.gap_published import GAPS, published_plan
+from graphveil.methods.open_training import train_openly
 from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
 from graphveil.methods.private_training import BestEpoch, descend_privately, full_batch_release
 from graphveil.privacy import plan as planning
@@ -218,25 +219,25 @@ class Gap(PrivateMethod):
         coins: np.random.Generator,
         progress: Progress | None,
     ) -> None:
-        from graphveil.learn import Adam, GlobalMoment, train_plainly
+        from graphveil.learn import Adam, GlobalMoment
 
-        if curator.plan.promise.level in (Level.EDGE, Level.NONE):
-            records = curator.open_records()
-            best = BestEpoch(lambda question: question(records), inputs) if self.mode == "published" else None
-            train_plainly(
+        level = curator.plan.promise.level
+        if level in (Level.EDGE, Level.NONE):
+            paper = self.mode == "published" and level is Level.EDGE
+            train_openly(
+                curator,
+                name,
                 network,
-                inputs(records),
-                np.where(curator.masks["train"], records.labels, -1),
+                inputs,
+                coins,
+                progress,
                 epochs=self.epochs,
-                coins=coins,
-                optimizer=Adam(self.open_learning_rate),
+                learning_rate=self.paper_learning_rate if paper else self.open_learning_rate,
                 weight_decay=self.weight_decay,
                 dropout=self.dropout,
-                after_epoch=best,
-                progress=None if progress is None else lambda done, total: progress(name, done, total),
+                batch_size=self.batch_size if paper else None,
+                best_epoch=paper,
             )
-            if best is not None:
-                best.restore(network)
         elif isinstance(curator, PaperCurator):
             best = BestEpoch.peeking(curator, inputs)
             descend_privately(

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
+from graphveil.methods.open_training import train_openly
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
@@ -63,23 +64,12 @@ class Mlp(PrivateMethod):
         return Plan(promise, facts, ())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
-        from graphveil.learn import Adam, train_plainly
-
-        facts, records = curator.facts, curator.open_records()
+        facts = curator.facts
         predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
-        predictor.network.initialise(coins)
-        targets = np.where(curator.masks["train"], records.labels, -1)
-        train_plainly(
-            predictor.network,
-            network_inputs(records),
-            targets,
-            epochs=self.epochs,
-            coins=coins,
-            optimizer=Adam(self.learning_rate),
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            progress=None if progress is None else lambda done, total: progress("mlp", done, total),
-        )
+        network = predictor.network.initialise(coins)
+        stage = {"epochs": self.epochs, "learning_rate": self.learning_rate}
+        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout}
+        train_openly(curator, "mlp", network, predictor.inputs, coins, progress, **stage, **rest)
         return predictor
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:
