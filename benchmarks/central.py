@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 import graphveil as gv
+from graphveil.errors import InputError
 
 HERE = Path(__file__).parent
 PAPER_DELTA = {"cora-ml": 2e-3, "coauthor-cs": 8e-4, "coauthor-physics": 1e-4}  # DPAR, section on settings
@@ -161,7 +162,11 @@ def run(options: argparse.Namespace) -> None:
                 continue
             for seed in range(options.start, options.seeds):
                 if setting.key(data, seed) not in done:
-                    line = json.dumps(measure(data, seed, setting))
+                    try:
+                        line = json.dumps(measure(data, seed, setting))
+                    except InputError as error:  # published nip-gnn refuses what it cannot draw
+                        print(f"{setting.key(data, seed)}: {error}", flush=True)
+                        break
                     print(line, flush=True)
                     with options.out.open("a") as file:
                         file.write(line + "\n")

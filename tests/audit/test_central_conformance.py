@@ -11,14 +11,14 @@ from graphveil.methods.edge_rand import EdgeRand
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.privacy.facts import PublicFacts
 
-DPDGC = {"steps": 3, "code_steps": 3, "hidden": 4, "width": 4, "epochs": 2}
+DPDGC = {"steps": 3, "code_steps": 3, "width": 4, "epochs": 2}
 DPAR = {"steps": 3, "sources": 6, "hidden": 4, "projection": 3, "batch_size": 3}
-NIP = {"steps": 3, "width": 4, "hidden": 4, "epochs": 2}
+NIP = {"steps": 3, "width": 4, "epochs": 2}
 SOUND = [
     EdgeRand(epochs=2, hidden=4),
     EdgeRand(epochs=2, hidden=4, backbone="gcn"),
     Dpdgc(**DPDGC),
-    Dpdgc(**DPDGC, codes="labels"),
+    Dpdgc(**DPDGC, codes="labels", hidden=4),
     Dpdgc(**DPDGC, codes="rr-labels"),
     Dpdgc(**DPDGC, codes="random", row_norm=0.25),
     Dpar(**DPAR),
@@ -35,7 +35,7 @@ SOUND = [
     NipGnn(**NIP, labels="rr"),
     NipGnn(**NIP, allocation="uniform", residual=False, hops=1),
     NipGnn(**NIP, labels="rr", noise="laplace"),
-    NipGnn(**NIP, messages="labels"),
+    NipGnn(**NIP, messages="labels", hidden=4),
     NipGnn(**NIP, labels="rr", noise="laplace", messages="rr-labels", hops=3),
 ]
 PUBLISHED = [

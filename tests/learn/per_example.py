@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graph.rows import DenseRows, Rows, SparseRows
-from graphveil.learn import MLP, Activation, Branches, CentredRows, Network
+from graphveil.learn import MLP, Activation, Branches, CentredRows, Network, SummedBranches
 
 
 def gradients(network: Network, inputs: list[Tensor], targets: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -19,7 +19,8 @@ def gradients(network: Network, inputs: list[Tensor], targets: Tensor, weights: 
         for layer in network.layers:
             layer.bind(theta, layer.start)
         blocks = [block[i : i + 1] for block in inputs]
-        log_probabilities = torch.log_softmax(network(blocks if isinstance(network, Branches) else blocks[0]), dim=1)[0]
+        reads_many = isinstance(network, Branches | SummedBranches)
+        log_probabilities = torch.log_softmax(network(blocks if reads_many else blocks[0]), dim=1)[0]
         target = targets[i]
         if targets.ndim == 2:
             loss = -(target * log_probabilities).sum()

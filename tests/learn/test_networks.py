@@ -11,7 +11,18 @@ from torch import nn
 
 from graphveil.errors import InputError
 from graphveil.graph.rows import SparseRows
-from graphveil.learn import MLP, Activation, Branches, Linear, count, take, unit_rows
+from graphveil.learn import (
+    MLP,
+    Activation,
+    Branches,
+    Linear,
+    SummedBranches,
+    clipped_gradient_sum,
+    count,
+    take,
+    unit_rows,
+)
+from graphveil.methods.branches import branch_network, branch_parameters
 
 
 def test_a_chain_computes_what_the_same_torch_modules_compute():
@@ -42,6 +53,29 @@ def test_a_branched_network_is_the_classifier_of_gap():
     joined = torch.cat([first(blocks[0]), second(blocks[1]), third(blocks[2])], dim=1)
     expected = head(torch.selu(joined / joined.norm(dim=1, keepdim=True)))
     torch.testing.assert_close(network(blocks), expected)
+
+
+def test_summed_branches_are_softmax_regression_on_the_joined_inputs():
+    rng = np.random.default_rng(0)
+    network = SummedBranches((4, 2), 3).initialise(rng)
+    assert not network.parameters.any()
+    network.parameters.copy_(torch.from_numpy(rng.normal(size=18)))
+    blocks = [torch.from_numpy(rng.normal(size=(7, width))) for width in (4, 2)]
+    joined, weight = torch.cat(blocks, dim=1), torch.cat([layer.weight for layer in network.layers], dim=1)
+    torch.testing.assert_close(network(blocks), joined @ weight.T)
+    labels = torch.tensor([0, 1, 2, -1, 0, 1, 2])
+    single = per_example.gradients(network, blocks, labels)
+    for clip in (0.4, None):
+        total = clipped_gradient_sum(network, blocks, labels, clip)
+        torch.testing.assert_close(total, per_example.clipped_sum(single, clip))
+    with pytest.raises(InputError, match="2 inputs"):
+        network(blocks[:1])
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+def test_a_classifier_on_branches_has_as_many_numbers_as_planned(hidden):
+    inputs, classes = (7, 3, 3), 4
+    assert branch_network(inputs, hidden, classes).parameters.numel() == branch_parameters(inputs, hidden, classes)
 
 
 def test_the_embedding_is_what_the_last_layer_reads_and_can_have_unit_rows():

@@ -140,7 +140,14 @@ def test_predictions_read_only_the_own_row_and_survive_saving(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"codes": "none"}, {"code_share": 0.9}, {"code_rate": 0.0}, {"mode": "published", "codes": "labels"}]
+    "options",
+    [
+        {"codes": "none"},
+        {"code_share": 1.0},
+        {"classifier_share": 0.99},
+        {"code_rate": 0.0},
+        {"mode": "published", "codes": "labels"},
+    ],
 )
 def test_unusable_options_are_refused(small, options):
     with pytest.raises(InputError):

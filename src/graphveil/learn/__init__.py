@@ -6,7 +6,7 @@ the noise and account for it.
 
 from graphveil.learn.gradients import Tape, clipped_gradient_sum
 from graphveil.learn.inputs import Block, Inputs, count, take
-from graphveil.learn.modules import MLP, Activation, Branches, Linear, Network, unit_rows
+from graphveil.learn.modules import MLP, Activation, Branches, Linear, Network, SummedBranches, unit_rows
 from graphveil.learn.optimizers import SGD, Adam, GlobalMoment, IterateAverage, Optimizer, linear_decay
 from graphveil.learn.rows import CentredRows, MixtureRows
 from graphveil.learn.training import Progress, descend, train_plainly
@@ -27,6 +27,7 @@ __all__ = [
     "Network",
     "Optimizer",
     "Progress",
+    "SummedBranches",
     "Tape",
     "clipped_gradient_sum",
     "count",

@@ -244,6 +244,23 @@ class Branches(Network):
         return output
 
 
+class SummedBranches(Network):
+    """One linear layer per input, their outputs added: softmax regression on several inputs at once, starting from zero."""
+
+    def __init__(self, inputs: Sequence[int], classes: int) -> None:
+        super().__init__([Linear(width, classes, bias=False) for width in inputs])
+
+    def initialise(self, coins: np.random.Generator) -> Self:
+        self.parameters.zero_()
+        return self
+
+    def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
+        if isinstance(inputs, Tensor | Rows) or len(inputs) != len(self.layers):
+            raise InputError(f"the network reads {len(self.layers)} inputs")
+        first, *rest = (apply(layer, block) for layer, block in zip(self.layers, inputs, strict=True))
+        return sum(rest, start=first)
+
+
 def _layers(widths: Sequence[int], bias: bool) -> tuple[Linear, ...]:
     if len(widths) < 2:
         raise InputError(f"a chain needs input and output widths, got {tuple(widths)}")

@@ -82,6 +82,7 @@ class Dpar(PrivateMethod):
         "epsilon (rows='identity' and propagation=0 show what is left), so expect a features-only model",
     )
     gaps = GAPS
+    may_be_zero = frozenset({"propagation", "projection"})
 
     def __init__(
         self,
@@ -161,10 +162,6 @@ class Dpar(PrivateMethod):
             raise InputError("pagerank_share and table_share must be positive and leave a part to the gradients")
         if not 0 <= self.centring < 1 - self.pagerank_share:
             raise InputError("centring must not be negative and leave a part of the budget to the gradients")
-
-    def _check_range(self, name: str, value: float) -> None:
-        if not (name in ("propagation", "projection") and value == 0):
-            super()._check_range(name, value)
 
     @property
     def rate(self) -> float:

@@ -28,7 +28,7 @@ from graphveil.methods.dpdgc_predictor import DecoupledPredictor, Shape
 from graphveil.methods.dpdgc_published import GAPS, published_plan
 from graphveil.methods.group_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.open_training import train_openly
-from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
+from graphveil.methods.own_predictor import GROWTH, mean_release, own_optimizer, release_centre
 from graphveil.methods.private_training import descend_privately, full_batch_release
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
@@ -49,12 +49,13 @@ class Dpdgc(PrivateMethod):
     Args:
         codes: ``learned`` (the paper), ``labels`` (neighbours' training labels), ``rr-labels`` or ``random``.
         width: numbers per code; default 16, or as many as classes for label codes.
-        hidden: width of the two branches; default 16 where gradients are private, 64 elsewhere.
+        hidden: width of the two branches; 0 for none (logits = X U + Z V), the default where gradients are private; 64 elsewhere.
         max_degree: sound: entries kept of everybody's own list for learned codes at node level (default 5); published: D (100).
         row_norm: the norm c of a code; privacy-neutral.
         code_steps, code_rate, code_clip, code_learning_rate: Poisson gradient steps of the codes.
         steps, clip, learning_rate: full-batch gradient steps of the classifier.
-        code_share, classifier_share, centring: parts of mu^2 (rr-labels: code_share of epsilon); the table has the rest.
+        classifier_share, centring: parts of mu^2, where records are private.
+        code_share: the codes' part of the rest, which they share with the table (rr-labels: part of epsilon).
         epochs, open_learning_rate, dropout: ordinary training of the classifier at edge level.
         paper_epochs, batch_size, paper_learning_rate, paper_clip: published mode.
         mode: ``sound`` or ``published``.
@@ -67,12 +68,13 @@ class Dpdgc(PrivateMethod):
         trust="one trusted curator",
         protects="edges (edge level); features, labels and contacts (k-neighbor and node level)",
         public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
-        formula="Z = unit(A_w W + N(0, sigma^2) + b); logits = head(selu([X U, Z V]))",
+        formula="Z = unit(A_w W + N(0, sigma^2) + b); logits = head(selu([X U, Z V])), or X U + Z V",
         when="few protected edges per person (k = 1); at node level codes='labels' is the better choice: nothing to learn, "
         "sensitivity 1. The authors' released code loses the normalisation of W, so its noise is about 1e8 times "
         "smaller than its accounting assumes: its printed figures are not comparable with any private run",
     )
     gaps = GAPS
+    may_be_zero = frozenset({"hidden"})
 
     def __init__(
         self,
@@ -87,9 +89,9 @@ class Dpdgc(PrivateMethod):
         code_learning_rate: float = 0.05,
         steps: int = 100,
         clip: float = 0.5,
-        learning_rate: float = 0.02,
-        code_share: float = 0.3,
-        classifier_share: float = 0.45,
+        learning_rate: float = 0.1,
+        code_share: float = 0.4,
+        classifier_share: float = 0.7,
         centring: float = 0.01,
         epochs: int = 100,
         open_learning_rate: float = 3e-3,
@@ -140,13 +142,14 @@ class Dpdgc(PrivateMethod):
             raise InputError(f"dpdgc has no codes {self.codes!r}; it has: {', '.join(CODES)}")
         if self.mode == "published" and self.codes != "learned":
             raise InputError(f"published dpdgc learns its codes; codes={self.codes!r} needs mode='sound'")
-        if min(self.cap, self.code_steps, self.steps, self.hidden or 1, self.width or 1) < 1:
-            raise InputError("dpdgc needs max_degree, code_steps, steps, hidden and width of at least 1")
+        if min(self.cap, self.code_steps, self.steps, self.width or 1) < 1:
+            raise InputError("dpdgc needs max_degree, code_steps, steps and width of at least 1")
         if not (0 < self.code_rate <= 1 and self.norm > 0):
             raise InputError("dpdgc needs code_rate in (0, 1] and a positive row_norm")
-        shares = (self.code_share, self.classifier_share)
-        if not (min(shares) > 0 and self.centring >= 0 and sum(shares) + self.centring < 1):
-            raise InputError("code_share, classifier_share and centring must leave a part of the budget to the table")
+        if not (self.classifier_share > 0 and self.centring >= 0 and self.classifier_share + self.centring < 1):
+            raise InputError("classifier_share and centring must leave a part of the budget to the codes and the table")
+        if not 0 < self.code_share < 1:
+            raise InputError(f"code_share must lie between 0 and 1, got {self.code_share}")
 
     @property
     def cap(self) -> int:
@@ -166,7 +169,8 @@ class Dpdgc(PrivateMethod):
         if self.codes in ("labels", "rr-labels"):
             width = facts.classes
         paper = self.mode == "published" and promise.level is not Level.NONE
-        return Shape(facts.features, facts.classes, width, self.hidden or (16 if private else 64), paper)
+        hidden = (0 if private else 64) if self.hidden is None else self.hidden
+        return Shape(facts.features, facts.classes, width, hidden, paper)
 
     # -- plan ----------------------------------------------------------------------------------------------------
 
@@ -181,9 +185,9 @@ class Dpdgc(PrivateMethod):
 
     def _releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         open_records = promise.level in (Level.EDGE, Level.NONE)
-        parts = {"codes": self.code_share if self._learned else 0.0}
-        parts["mean"] = 0.0 if open_records or not facts.features else self.centring
+        parts = {"mean": 0.0 if open_records or not facts.features else self.centring}
         parts["classifier"] = 0.0 if open_records else self.classifier_share
+        parts["codes"] = (1 - sum(parts.values())) * (self.code_share if self._learned else 0.0)
         parts["table"] = 1 - sum(parts.values())
         share = {name: mu * math.sqrt(part) for name, part in parts.items()}
         releases = [mean_release(facts, promise, share["mean"])] if parts["mean"] else []
@@ -315,7 +319,7 @@ class Dpdgc(PrivateMethod):
     def _train(
         self, curator: Curator, predictor: DecoupledPredictor, coins: np.random.Generator, progress: Progress | None
     ) -> None:
-        from graphveil.learn import Adam, GlobalMoment
+        from graphveil.learn import Adam
 
         level = curator.plan.promise.level
         if level in (Level.EDGE, Level.NONE):
@@ -335,7 +339,7 @@ class Dpdgc(PrivateMethod):
             )
             return
         paper = isinstance(curator, PaperCurator)
-        optimizer = Adam(self.paper_learning_rate) if paper else GlobalMoment(self.learning_rate)
+        optimizer = Adam(self.paper_learning_rate) if paper else own_optimizer(curator.facts, self.learning_rate)
         descend_privately(curator, "classifier", predictor.network, predictor.inputs, optimizer, progress)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:

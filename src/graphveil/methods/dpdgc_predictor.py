@@ -1,4 +1,4 @@
-"""What DPDGC leaves behind: the released table and a network with two branches."""
+"""What DPDGC leaves behind: the released table and a classifier with two branches."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.branches import branch_network, branch_parameters
 from graphveil.methods.mlp import input_width, raw_inputs
 from graphveil.methods.own_predictor import centred
-from graphveil.methods.private_training import parameter_count
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import Branches
+    from graphveil.learn import Network
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes; ``raw``: features as they are."""
+    """Public sizes; ``hidden = 0``: no hidden layer; ``raw``: features as they are."""
 
     features: int
     classes: int
@@ -27,26 +27,24 @@ class Shape:
     raw: bool = False
 
     @property
-    def branches(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return (input_width(self.features, self.raw), self.hidden), (self.width, self.hidden)
+    def inputs(self) -> tuple[int, int]:
+        return input_width(self.features, self.raw), self.width
 
     @property
     def classifier_size(self) -> int:
-        return parameter_count(*self.branches, (2 * self.hidden, self.classes))
+        return branch_parameters(self.inputs, self.hidden, self.classes)
 
 
 class DecoupledPredictor:
     """Released numbers: centre, table (one row per node) and network."""
 
-    def __init__(self, shape: Shape, network: Branches, centre: np.ndarray) -> None:
+    def __init__(self, shape: Shape, network: Network, centre: np.ndarray) -> None:
         self.shape, self.network, self.centre = shape, network, centre
         self.table = np.zeros((0, shape.width))
 
     @classmethod
     def build(cls, shape: Shape, centre: np.ndarray) -> DecoupledPredictor:
-        from graphveil.learn import Branches
-
-        return cls(shape, Branches(shape.branches, (shape.classes,), normalise=False), centre)
+        return cls(shape, branch_network(shape.inputs, shape.hidden, shape.classes), centre)
 
     def inputs(self, graph: Graph) -> tuple[Any, Any]:
         """Own features (centred and of unit length unless the paper's code is followed), and the released row."""

@@ -44,7 +44,7 @@ class Mlp(PrivateMethod):
         hidden: int = 64,
         layers: int = 3,
         epochs: int = 100,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 0.01,
         weight_decay: float = 0.0,
         dropout: float = 0.5,
     ) -> None:

@@ -23,12 +23,14 @@ from graphveil.methods.group_training import calibrated
 from graphveil.methods.nip_gnn_predictor import InfluencePredictor, Shape
 from graphveil.methods.nip_gnn_published import GAPS, learn_published, published_plan
 from graphveil.methods.nip_gnn_sound import gaussian_releases, pure_releases, release_tables
+from graphveil.methods.own_predictor import own_optimizer
 from graphveil.methods.private_training import descend_privately
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
+PAPER_SPLIT, GRADIENT_SPLIT = (0.4, 0.2, 0.4), (0.15, 0.1, 0.75)
 CHOICES = {
     "allocation": ("adaptive", "uniform"),
     "beta_rule": ("printed", "proof"),
@@ -46,8 +48,10 @@ class NipGnn(PrivateMethod):
         allocation: ``adaptive`` or ``uniform`` (ablation: all nodes alike).
         degree_sampling: published: thin the noisy edges by true degrees; False is the ablation.
         residual: the adaptive residual; False is the ablation.
-        aggregation_share, hop_share, label_share: the split of epsilon into A, B (published: edges; sound: further hops) and C.
-        hops, hidden, width: K, width of the classifier, width of the public projection (sound).
+        aggregation_share, hop_share, label_share: the split of epsilon into A, B (published: edges; sound: further hops) and C;
+            default 0.15, 0.1, 0.75 where labels enter through private gradients, else 0.4, 0.2, 0.4 (the paper does not say).
+        hops, width: K, width of the public projection (sound).
+        hidden: width of the network; 0 for none, the default on private gradients; 64 elsewhere.
         spread: receiver scales lie between 1/spread and spread (sound).
         tau: the residual's threshold where it is not learned (sound, labels by gradients).
         labels: sound: ``gradients`` or ``rr``.
@@ -71,15 +75,16 @@ class NipGnn(PrivateMethod):
         when="to study individual noise; published noise drowns everything (signal to noise 0.0002 to 0.009 on Cora)",
     )
     gaps = GAPS
+    may_be_zero = frozenset({"hidden"})
 
     def __init__(
         self,
         allocation: str = "adaptive",
         degree_sampling: bool = True,
         residual: bool = True,
-        aggregation_share: float = 0.4,
-        hop_share: float = 0.2,
-        label_share: float = 0.4,
+        aggregation_share: float | None = None,
+        hop_share: float | None = None,
+        label_share: float | None = None,
         hops: int = 2,
         hidden: int | None = None,
         width: int = 16,
@@ -90,7 +95,7 @@ class NipGnn(PrivateMethod):
         messages: str = "features",
         steps: int = 100,
         clip: float = 0.5,
-        learning_rate: float = 0.02,
+        learning_rate: float = 0.1,
         beta_rule: str = "printed",
         s_rule: str = "printed",
         influence_rounds: int = 2,
@@ -147,7 +152,14 @@ class NipGnn(PrivateMethod):
 
     @property
     def split(self) -> tuple[float, float, float]:
-        return self.aggregation_share, self.hop_share, self.label_share
+        """The shares A, B and C."""
+        by_gradients = self.mode == "sound" and self.labels == "gradients"
+        first, later, labels = GRADIENT_SPLIT if by_gradients else PAPER_SPLIT
+        return (
+            first if self.aggregation_share is None else self.aggregation_share,
+            later if self.hop_share is None else self.hop_share,
+            labels if self.label_share is None else self.label_share,
+        )
 
     @property
     def cap(self) -> int:
@@ -168,7 +180,7 @@ class NipGnn(PrivateMethod):
 
     def shape(self, facts: PublicFacts) -> Shape:
         width = self.width if self.messages == "features" else facts.classes
-        return Shape(facts.features, facts.classes, width, self.hops, self.hidden or 16)
+        return Shape(facts.features, facts.classes, width, self.hops, self.hidden or 0)
 
     # -- algorithm -----------------------------------------------------------------------------------------------
 
@@ -177,12 +189,10 @@ class NipGnn(PrivateMethod):
             return learn_published(self, curator, coins, progress)
         if self.labels == "rr":
             return self._learn_from_noisy_labels(curator, coins, progress)
-        from graphveil.learn import GlobalMoment
-
         predictor = InfluencePredictor.build(self.shape(curator.facts))
         predictor.tables = release_tables(self, curator, None)
         predictor.network.initialise(coins)
-        optimizer = GlobalMoment(self.learning_rate)
+        optimizer = own_optimizer(curator.facts, self.learning_rate)
         descend_privately(curator, "classifier", predictor.network, predictor.inputs, optimizer, progress)
         return predictor
 

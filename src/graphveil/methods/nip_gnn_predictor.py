@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.branches import branch_network, branch_parameters
 from graphveil.methods.own_predictor import centred
-from graphveil.methods.private_training import parameter_count
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import Branches
+    from graphveil.learn import Network
 
 PROJECTION_COINS = 0x0917  # public
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes: ``width`` of the projected features, ``tables`` released ones, ``hidden`` per branch."""
+    """Public sizes: ``width`` of the projected features, ``tables`` released ones, ``hidden`` per branch (0: none)."""
 
     features: int
     classes: int
@@ -28,26 +28,24 @@ class Shape:
     hidden: int
 
     @property
-    def branches(self) -> tuple[tuple[int, int], ...]:
-        return (self.features + 1, self.hidden), *[(self.width, self.hidden)] * self.tables
+    def inputs(self) -> tuple[int, ...]:
+        return self.features + 1, *[self.width] * self.tables
 
     @property
     def size(self) -> int:
-        return parameter_count(*self.branches, ((self.tables + 1) * self.hidden, self.classes))
+        return branch_parameters(self.inputs, self.hidden, self.classes)
 
 
 class InfluencePredictor:
     """Released numbers: tables (one row per node) and network."""
 
-    def __init__(self, shape: Shape, network: Branches) -> None:
+    def __init__(self, shape: Shape, network: Network) -> None:
         self.shape, self.network = shape, network
         self.tables: list[np.ndarray] = []
 
     @classmethod
     def build(cls, shape: Shape) -> InfluencePredictor:
-        from graphveil.learn import Branches
-
-        return cls(shape, Branches(shape.branches, (shape.classes,), normalise=False))
+        return cls(shape, branch_network(shape.inputs, shape.hidden, shape.classes))
 
     def inputs(self, graph: Graph) -> tuple[Any, ...]:
         """Own unit features, and the released rows."""

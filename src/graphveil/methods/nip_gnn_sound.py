@@ -34,25 +34,25 @@ INFLUENCE_PART = 0.25  # of the first aggregation's share, for the ranks
 
 def gaussian_releases(method: NipGnn, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
     """Shares of mu^2; with one hop, B goes to the first aggregation. Randomised labels cost C epsilon."""
-    parts = _table_parts(method)
+    parts, label_share = _table_parts(method), method.split[2]
     rr = method.labels == "rr"
-    total = sum(parts.values()) + (0.0 if rr else method.label_share)
+    total = sum(parts.values()) + (0.0 if rr else label_share)
     width, start = method.shape(facts).width, 2 if method.messages == "rr-labels" else 1
     tables = tuple(
         hop_release(name, 2 if name.startswith("hop") else start, width, mu * math.sqrt(part / total), facts, promise)
         for name, part in parts.items()
     )
     if rr:
-        return _with_labels(method, tables, _label_release(facts, promise, method.label_share * promise.epsilon))
-    budget = mu * math.sqrt(method.label_share / total)
+        return _with_labels(method, tables, _label_release(facts, promise, label_share * promise.epsilon))
+    budget = mu * math.sqrt(label_share / total)
     stage = {"steps": method.steps, "clip": method.clip, "mu": budget, "growth": GROWTH}
     return *tables, full_batch_release("classifier", promise, facts, method.shape(facts).size, **stage)
 
 
 def pure_releases(method: NipGnn, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
     """Laplace tables and randomised labels whose epsilons add up to the promise's, without any delta."""
-    parts = _table_parts(method)
-    total = sum(parts.values()) + method.label_share
+    parts, label_share = _table_parts(method), method.split[2]
+    total = sum(parts.values()) + label_share
     bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
     everybody = dict.fromkeys((kind for kind, n in facts.kinds.items() if n), bound)
     size = facts.nodes * method.shape(facts).width
@@ -63,7 +63,7 @@ def pure_releases(method: NipGnn, facts: PublicFacts, promise: Promise) -> tuple
         return Release(name, noise, everybody, L1_LEMMA)
 
     tables = tuple(table(name, part) for name, part in parts.items())
-    share = method.label_share / total * promise.epsilon * (1 - 1e-12)
+    share = label_share / total * promise.epsilon * (1 - 1e-12)
     return _with_labels(method, tables, _label_release(facts, promise, share))
 
 
