@@ -12,6 +12,7 @@ SOUND = [
     DpMlp(steps=4),
     DpMlp(steps=4, centring=0.0),
     DpMlp(network="paper", epochs=6, hidden=8, batch_size=5),
+    Gap(steps=4, epochs=2),
     Gap(steps=4, hidden=4, epochs=2),
     Gap(steps=4, hidden=4, epochs=2, hops=1, encoder_layers=2),
     Mlp(epochs=2, hidden=8),

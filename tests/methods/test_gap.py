@@ -104,7 +104,9 @@ def test_bounded_degree_prints_its_promise(small):
     assert "nobody has more than 12 contacts" in text and "own row excluded" in text
 
 
-@pytest.mark.parametrize("options", [{"hops": 0}, {"hidden": 0}, {"encoder_share": 0.8, "classifier_share": 0.2}])
+@pytest.mark.parametrize(
+    "options", [{"hops": 0}, {"hidden": 0, "mode": "published"}, {"encoder_share": 0.8, "classifier_share": 0.2}]
+)
 def test_unusable_options_are_refused(small, options):
     with pytest.raises(InputError):
         gv.Gap(**options).fit(small, gv.NodeLevel(1.0))

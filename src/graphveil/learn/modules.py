@@ -255,9 +255,10 @@ class SummedBranches(Network):
         return self
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        if isinstance(inputs, Tensor | Rows) or len(inputs) != len(self.layers):
-            raise InputError(f"the network reads {len(self.layers)} inputs")
-        first, *rest = (apply(layer, block) for layer, block in zip(self.layers, inputs, strict=True))
+        blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
+        if len(blocks) != len(self.layers):
+            raise InputError(f"the network reads {len(self.layers)} inputs, it was given {len(blocks)}")
+        first, *rest = (apply(layer, block) for layer, block in zip(self.layers, blocks, strict=True))
         return sum(rest, start=first)
 
 

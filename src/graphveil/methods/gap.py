@@ -5,10 +5,11 @@
 3. *Classifier*: one linear layer per hop, joined, on [X_0, H_1, .., H_K].
 
 ``sound``: weights and sensitivities of ``aggregation.py``; encoder and classifier by full-batch private gradients, one row per
-node. Training records pay for all three stages, everybody pays for the mean and the hops. At edge level features and labels
-are public, so only the hops cost: sqrt 2 each on undirected data. ``published``: features as they are, one noise multiplier for
-Poisson-sampled DP-Adam and hops; sensitivity 1 per *directed* edge, or sqrt D (replace: 2 sqrt D) after silently cutting
-everybody's list to D entries (``gap_published.py``).
+node, and both linear: X_0 are unit logits of a softmax regression, which needs far fewer noisy numbers. Training records pay
+for all three stages, everybody pays for the mean and the hops. At edge level features and labels are public, so only the hops
+cost: sqrt 2 each on undirected data. ``published``: features as they are, one noise multiplier for Poisson-sampled DP-Adam and
+hops; sensitivity 1 per *directed* edge, or sqrt D (replace: 2 sqrt D) after silently cutting everybody's list to D entries
+(``gap_published.py``).
 Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``tests/audit/test_conformance.py``.
 """
 
@@ -26,7 +27,7 @@ from graphveil.methods.card import Card
 from graphveil.methods.gap_predictor import GapPredictor, Shape
 from graphveil.methods.gap_published import GAPS, published_plan
 from graphveil.methods.open_training import train_openly
-from graphveil.methods.own_predictor import GROWTH, mean_release, release_centre
+from graphveil.methods.own_predictor import GROWTH, mean_release, own_optimizer, release_centre
 from graphveil.methods.private_training import BestEpoch, descend_privately, full_batch_release
 from graphveil.privacy import plan as planning
 from graphveil.privacy.curator import Curator, PaperCurator
@@ -37,7 +38,7 @@ from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Rela
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import MLP, Branches
+    from graphveil.learn import Network
 
 
 class Gap(PrivateMethod):
@@ -45,8 +46,9 @@ class Gap(PrivateMethod):
 
     Args:
         hops: number of noisy aggregations K.
-        hidden: width of embeddings and of every hop; default 16 where gradients are private, 64 elsewhere (as published).
-        encoder_layers: layers of the encoder below its head.
+        hidden: width of embeddings and of every hop; 0: none, both stages are linear and logits travel, the default where
+            gradients are private; 64 elsewhere (as published).
+        encoder_layers: layers of a sound encoder below its head, unless ``hidden`` is 0.
         steps, learning_rate, clip: full-batch private gradient steps of encoder and classifier (sound node level).
         encoder_share, classifier_share: parts of mu^2 for the two trained stages; the hops share the rest.
         centring: part of the encoder's share spent on a private mean of the features.
@@ -68,6 +70,7 @@ class Gap(PrivateMethod):
     )
 
     gaps = GAPS
+    may_be_zero = frozenset({"hidden"})
 
     def __init__(
         self,
@@ -75,10 +78,10 @@ class Gap(PrivateMethod):
         hidden: int | None = None,
         encoder_layers: int = 1,
         steps: int = 100,
-        learning_rate: float = 0.02,
+        learning_rate: float = 0.05,
         clip: float = 0.5,
-        encoder_share: float = 0.4,
-        classifier_share: float = 0.3,
+        encoder_share: float = 0.7,
+        classifier_share: float = 0.15,
         centring: float = 0.03,
         epochs: int = 100,
         open_learning_rate: float = 3e-3,
@@ -124,8 +127,10 @@ class Gap(PrivateMethod):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if min(self.hops, 1 if self.hidden is None else self.hidden, self.encoder_layers, self.max_degree) < 1:
-            raise InputError("gap needs hops, hidden, encoder_layers and max_degree of at least 1")
+        if min(self.hops, self.encoder_layers, self.max_degree) < 1:
+            raise InputError("gap needs hops, encoder_layers and max_degree of at least 1")
+        if self.hidden == 0 and self.mode == "published":
+            raise InputError("published gap has hidden layers; hidden=0 needs mode='sound'")
         if not (
             self.encoder_share > 0 and self.classifier_share > 0 and self.encoder_share + self.classifier_share < 1
         ):
@@ -135,8 +140,10 @@ class Gap(PrivateMethod):
 
     def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
         sound = self.mode == "sound" and promise.level not in (Level.EDGE, Level.NONE)
-        width = self.hidden or (16 if sound else 64)
+        width = (0 if sound else 64) if self.hidden is None else self.hidden
         paper = self.mode == "published" and promise.level is not Level.NONE
+        if width == 0:
+            return Shape(facts.features, facts.classes, facts.classes, self.hops, 0)
         return Shape(facts.features, facts.classes, width, self.hops, self.encoder_layers if sound else 2, paper)
 
     # -- plan ----------------------------------------------------------------------------------------------------
@@ -214,12 +221,12 @@ class Gap(PrivateMethod):
         self,
         curator: Curator,
         name: str,
-        network: MLP | Branches,
+        network: Network,
         inputs: Any,
         coins: np.random.Generator,
         progress: Progress | None,
     ) -> None:
-        from graphveil.learn import Adam, GlobalMoment
+        from graphveil.learn import Adam
 
         level = curator.plan.promise.level
         if level in (Level.EDGE, Level.NONE):
@@ -245,7 +252,8 @@ class Gap(PrivateMethod):
             )
             best.restore(network)
         else:
-            descend_privately(curator, name, network, inputs, GlobalMoment(self.learning_rate), progress)
+            optimizer = own_optimizer(curator.facts, self.learning_rate)
+            descend_privately(curator, name, network, inputs, optimizer, progress)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
         return GapPredictor.restore(config, arrays)

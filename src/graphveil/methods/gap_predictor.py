@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.branches import branch_parameters
 from graphveil.methods.mlp import input_width, raw_inputs
 from graphveil.methods.own_predictor import centred
 from graphveil.methods.private_training import parameter_count
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import MLP, Branches
+    from graphveil.learn import MLP, Branches, Network, SummedBranches
+
+    Encoder = MLP | Branches | SummedBranches
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes of the two networks; ``raw``: features as they are, and the paper's encoder."""
+    """Public sizes of the two networks; no ``encoder_layers``: both are linear and ``width`` is the number of classes.
+
+    ``raw``: features as they are, and the paper's encoder.
+    """
 
     features: int
     classes: int
@@ -33,29 +39,35 @@ class Shape:
 
     @property
     def encoder_size(self) -> int:
-        return parameter_count(self.encoder)
+        return parameter_count(self.encoder, bias=self.encoder_layers > 0)
+
+    @property
+    def blocks(self) -> list[int]:
+        return [self.width] * (self.hops + 1)
 
     @property
     def classifier_size(self) -> int:
-        blocks = self.hops + 1
-        return blocks * parameter_count((self.width, self.width)) + parameter_count((blocks * self.width, self.classes))
+        return branch_parameters(self.blocks, self.width if self.encoder_layers else 0, self.classes)
 
 
 class GapPredictor:
     """Released numbers: centre, encoder, hop tables (one row per node) and classifier."""
 
-    def __init__(self, shape: Shape, encoder: MLP | Branches, classifier: Branches, centre: np.ndarray) -> None:
+    def __init__(self, shape: Shape, encoder: Encoder, classifier: Network, centre: np.ndarray) -> None:
         self.shape, self.encoder, self.classifier, self.centre = shape, encoder, classifier, centre
         self.hops: list[np.ndarray] = []
 
     @classmethod
     def build(cls, shape: Shape, centre: np.ndarray) -> GapPredictor:
-        from graphveil.learn import MLP, Branches
+        from graphveil.learn import MLP, Branches, SummedBranches
 
-        encoder: MLP | Branches = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
+        if not shape.encoder_layers:
+            linear = SummedBranches(shape.encoder[:1], shape.classes), SummedBranches(shape.blocks, shape.classes)
+            return cls(shape, *linear, centre)
+        encoder: Encoder = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
         if shape.raw:  # the paper normalises before it activates
             encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
-        classifier = Branches([(shape.width, shape.width)] * (shape.hops + 1), (shape.classes,))
+        classifier = Branches([(width, width) for width in shape.blocks], (shape.classes,))
         return cls(shape, encoder, classifier, centre)
 
     def own_inputs(self, graph: Graph) -> Any:
@@ -64,7 +76,12 @@ class GapPredictor:
 
     def embedding(self, graph: Graph) -> np.ndarray:
         """X_0: unit rows, a function of each node's own features."""
-        return self.encoder.embed(self.own_inputs(graph)).numpy()
+        from graphveil.graph.unit import unit_array
+
+        own = self.own_inputs(graph)
+        if self.shape.encoder_layers:
+            return self.encoder.embed(own).numpy()  # type: ignore[union-attr]
+        return unit_array(self.encoder(own).numpy())
 
     def all_inputs(self, graph: Graph) -> tuple[Any, ...]:
         """What the classifier reads: own embedding and the released rows."""
