@@ -51,6 +51,17 @@ def test_no_term_of_a_clipped_sum_exceeds_the_clip(rows):
         assert clipped_gradient_sum(network, one, torch.tensor([1]), 0.05).norm() <= 0.05
 
 
+def test_rows_that_no_mixture_uses_do_not_enter():
+    x = torch.from_numpy(X.copy())
+    x[3, 0] = torch.inf
+    weights = WEIGHTS.toarray()
+    weights[:, 3] = 0
+    network = MLP((5, 4), bias=False).initialise(np.random.default_rng(0))
+    total = clipped_gradient_sum(network, MixtureRows(DenseRows(x), sp.csr_matrix(weights)), torch.zeros(7).long(), 0.1)
+    expected = MixtureRows(DenseRows(torch.from_numpy(X)), sp.csr_matrix(weights))
+    assert torch.equal(total, clipped_gradient_sum(network, expected, torch.zeros(7).long(), 0.1))
+
+
 def test_weights_of_another_size_are_refused(rows):
     with pytest.raises(InputError, match="columns"):
         MixtureRows(rows, sp.csr_matrix((2, 3)))

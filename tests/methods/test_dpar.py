@@ -186,6 +186,12 @@ def test_a_full_batch_is_charged_for_every_example_a_person_touches(small, rows,
     assert loss.mu == pytest.approx(math.sqrt(gradient.steps) * group * gradient.clip / gradient.sigma, rel=1e-6)
 
 
+@pytest.mark.parametrize("select", ["gm", "em0", "em1"])
+def test_without_noise_any_number_of_picks_works(small, select):
+    model = Dpar(**SMALL, select=select, picks=1000).fit(small, gv.NonPrivate())
+    assert model.predict(small).shape == (small.num_nodes,)
+
+
 def test_sampling_slots_amplifies_the_whole_run(small):
     facts = PublicFacts.of(small)
     noise = {}
@@ -205,7 +211,9 @@ def test_published_mode_prints_a_claim_without_proof(small, select, codes):
     assert corrected > 20  # linear amplification alone turns 4 into about 42
 
 
-@pytest.mark.parametrize("options", [{"select": "top"}, {"picks": 0}, {"graph_rate": 2.0}, {"table_share": 0.95}])
+@pytest.mark.parametrize(
+    "options", [{"select": "top"}, {"picks": 0}, {"graph_rate": 2.0}, {"table_share": 0.95}, {"clip": 0.0}]
+)
 def test_unusable_options_are_refused(small, options):
     with pytest.raises(InputError):
         Dpar(**options).fit(small, NODE)

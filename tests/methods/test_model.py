@@ -9,7 +9,9 @@ import torch
 
 import graphveil as gv
 from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.settings import audit_settings
 from graphveil.errors import InputError, PrivacyError
+from graphveil.local.method import LocalMethod
 from graphveil.methods.model import write_json
 from graphveil.methods.registry import METHODS, describe, file_digests, method_class, verify_run
 
@@ -151,6 +153,15 @@ def test_a_run_without_privacy_claims_nothing(small):
     for method in (gv.Mlp(hidden=4, epochs=2), gv.DpMlp(epochs=2), gv.Gap(hidden=4, epochs=2)):
         certificate = method.fit(small, gv.NonPrivate()).certificate
         assert certificate.epsilon is certificate.epsilon_claimed is None and not certificate.holds
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not issubclass(method_class(name), LocalMethod)])
+def test_what_is_planned_without_privacy_is_what_is_done(small, tmp_path, name):
+    for mode in method_class(name).modes:
+        method = method_class(name)(**({"mode": mode} if mode != "sound" else {}))
+        method.set_params(**audit_settings(method))
+        method.fit(small, gv.NonPrivate(), seed=0).save(tmp_path / mode)
+        assert verify_run(tmp_path / mode)[0] == []
 
 
 def test_charging_for_publication_is_refused_where_it_is_not_accounted(small):

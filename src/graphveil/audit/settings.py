@@ -24,7 +24,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("dp-mlp", "published"): {"batch_size": 5},
     ("gap", "published"): {"max_degree": 20, "batch_size": 5, "epochs": 4},
     ("dp-sage", "sound"): {"max_degree": 3},
-    ("dpar", "sound"): {"sources": 6, "projection": 3, "batch_size": 3},
+    ("dpar", "sound"): {"sources": 6, "projection": 3},
     ("dpar", "published"): {"sources": 16, "batch_size": 16, "clip": 0.05, "graph_rate": 0.8},
     ("dpdgc", "published"): {"max_degree": 2, "row_norm": 1.0, "paper_epochs": 2, "epochs": 2},
     ("nip-gnn", "published"): {"max_degree": 20},
@@ -36,6 +36,8 @@ def audit_settings(method: PrivateMethod) -> dict[str, Any]:
     defaults = method.parameter_defaults()
     wanted = {**SMALL, **SPECIAL.get((method.name, method.mode), {})}
     untouched = {name for name, value in method.get_params().items() if value == defaults[name]}
+    if method.mode == "sound":
+        untouched -= method.may_be_zero  # no hidden layer is the default, and small enough
     return {name: value for name, value in wanted.items() if name in untouched}
 
 

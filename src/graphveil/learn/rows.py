@@ -108,15 +108,18 @@ class MixtureRows:
     itself where a row has a single entry. Test: ``tests/learn/test_mixture_rows.py``.
 
     Args:
-        rows: ``n x d`` rows.
+        rows: ``n x d`` rows; those that no mixture uses are left out.
         weights: sparse, one row per mixture and ``n`` columns.
     """
 
     def __init__(self, rows: Rows, weights: sp.csr_matrix) -> None:
         if weights.shape[1] != rows.shape[0]:
             raise InputError(f"the weights have {weights.shape[1]} columns, there are {rows.shape[0]} rows")
-        self._rows, self._weights = rows, weights
-        self._back = weights.T.tocsr()
+        used, where = np.unique(
+            weights.indices, return_inverse=True
+        )  # rows nobody mixes must not enter, not even as 0 * inf
+        self._weights = sp.csr_matrix((weights.data, where, weights.indptr), shape=(weights.shape[0], used.size))
+        self._rows, self._back = rows.take(used), self._weights.T.tocsr()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,11 +138,7 @@ class MixtureRows:
         return torch.from_numpy(abs(self._weights) @ self._rows.occupied().numpy().astype(np.float64) > 0)
 
     def take(self, index: np.ndarray) -> MixtureRows:
-        """The mixtures with these numbers, and of the rows only those they mix."""
-        chosen = self._weights[np.asarray(index)]
-        used, where = np.unique(chosen.indices, return_inverse=True)
-        weights = sp.csr_matrix((chosen.data, where, chosen.indptr), shape=(chosen.shape[0], used.size))
-        return MixtureRows(self._rows.take(used), weights)
+        return MixtureRows(self._rows, self._weights[np.asarray(index)])
 
     def __repr__(self) -> str:
         return f"MixtureRows({self.shape[0]} of {self._rows!r})"

@@ -177,7 +177,7 @@ class Dpar(PrivateMethod):
 
     @property
     def clipping(self) -> float:
-        return self.clip or (0.5 if self.linear else 1.0)
+        return (0.5 if self.linear else 1.0) if self.clip is None else self.clip
 
     def source_count(self, facts: PublicFacts) -> int:
         return max(1, min(self.sources, facts.count("train")))

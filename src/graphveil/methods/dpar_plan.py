@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def sound_releases(method: Dpar, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
     """All releases for a total Gaussian budget of mu, divided by ``centring``, ``pagerank_share`` and ``table_share``."""
-    parts = {"mean": 0.0 if method.aggregated or not facts.features else method.centring}
+    parts = {"mean": method.centring if method.linear and facts.features else 0.0}
     parts["rows"] = method.pagerank_share if method.rows == "private" else 0.0
     parts["table"] = method.table_share if method.aggregated else 0.0
     parts["gradient"] = 1 - sum(parts.values())
@@ -76,7 +76,9 @@ def _gradient_release(method: Dpar, facts: PublicFacts, promise: Promise, mu: fl
         descent = DpGradient.for_mu(clip, mu, method.steps, method.shape(facts).size, replaced, slack)
         return Release("gradient", descent, {"train": clip}, lemma)
     visits, examples = 0 if method.rows == "identity" else method.column_rows, max(1, facts.count("train"))
-    entries = examples + m * method.picks + visits  # no number of the gradient is a sum of more terms
+    # A number of the gradient is a sum over at most this many entries of Pi, of which ``examples`` have the norm of a clip; so
+    # examples (entries + 4) <= entries (entries + 2), the roundings of both products and of the centre included.
+    entries = examples + m * method.picks + visits
     return group_release(
         "gradient",
         promise,

@@ -27,7 +27,7 @@ def release_rows(method: Dpar, curator: Curator, sources: np.ndarray, coins: np.
         found = top_entries(noisy, picks)
     else:
         chosen = np.asarray(curator.release("pagerank", lambda private: _clipped_entries(method, private, sources)))
-        if chosen.shape != (m, picks):  # epsilon = inf: the scores themselves
+        if not curator.plan.promise.private:  # the scores themselves
             chosen = np.argsort(-chosen, axis=1, kind="stable")[:, :picks]
         weights = np.full((m, picks), 1 / picks)
         if method.select == "em1":
