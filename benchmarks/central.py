@@ -173,16 +173,20 @@ def run(options: argparse.Namespace) -> None:
 
 
 def table(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """One Markdown table per data set: mean and standard deviation over seeds beside the printed figure."""
+    """One Markdown table per data set, in the order of :func:`settings`: mean and standard deviation beside the printed figure."""
     figures = printed()
     for data in (name for name in AVAILABLE if any(entry["data"] == name for entry in entries)):
         yield f"\n### {data}\n"
         yield "| setting | variant | accuracy (%) | printed (%) | difference | proved epsilon | gaps | seeds | s per run |"
         yield "|---|---|---|---|---|---|---|---|---|"
-        groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {
+            (setting.prepare, setting.figure, setting.variant): [] for setting in settings(data)
+        }
         for entry in (entry for entry in entries if entry["data"] == data):
-            groups.setdefault((entry["paper"], entry["figure"], entry["variant"]), []).append(entry)
+            groups[entry["paper"], entry["figure"], entry["variant"]].append(entry)
         for (paper, figure, variant), runs in groups.items():
+            if not runs:
+                continue
             values, last = [entry["accuracy"] for entry in runs], runs[-1]
             spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
             own = statistics.mean(entry["own_row_accuracy"] for entry in runs)
