@@ -173,7 +173,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def table(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """One Markdown table per data set, in the order of :func:`settings`: mean and standard deviation beside the printed figure."""
+    """One Markdown table per data set, in the order of :func:`settings`: mean and spread beside the printed figure."""
     figures = printed()
     for data in (name for name in AVAILABLE if any(entry["data"] == name for entry in entries)):
         yield f"\n### {data}\n"
