@@ -129,3 +129,25 @@ def test_seeded_runs_are_marked_and_unseeded_runs_are_not(small):
     assert "not for release" not in str(gv.DpMlp(steps=2).fit(small, gv.NodeLevel(2.0)).certificate)
     with pytest.raises(InputError, match="negative"):
         gv.DpMlp(steps=2).fit(small, gv.NodeLevel(2.0), seed=-1)
+
+
+def test_the_best_epoch_is_kept_and_without_validation_nodes_the_last(monkeypatch):
+    from graphveil.methods import open_training
+
+    seen = []
+
+    class Watched(open_training.BestEpoch):
+        def __call__(self, network):
+            super().__call__(network)
+            seen.append((self._best, network.parameters.clone()))
+
+    monkeypatch.setattr(open_training, "BestEpoch", Watched)
+    data = worst_case_graph(seed=3)[0]
+    model = gv.Mlp(hidden=4, epochs=30).fit(data, gv.NonPrivate(), seed=0)
+    best = max(accuracy for accuracy, _ in seen)
+    first = next(parameters for accuracy, parameters in seen if accuracy == best)
+    assert torch.equal(model.predictor.network.parameters, first) and not torch.equal(first, seen[-1][1])
+    seen.clear()
+    data.val_mask[:] = False
+    model = gv.Mlp(hidden=4, epochs=30).fit(data, gv.NonPrivate(), seed=0)
+    assert torch.equal(model.predictor.network.parameters, seen[-1][1])

@@ -24,7 +24,7 @@ class Mlp(PrivateMethod):
 
     Args:
         hidden, layers: width and number of layers.
-        epochs, learning_rate, weight_decay, dropout: Adam on full batches.
+        epochs, learning_rate, weight_decay, dropout: Adam on full batches; the epoch with the best validation accuracy stays.
     """
 
     card = Card(
@@ -44,7 +44,7 @@ class Mlp(PrivateMethod):
         hidden: int = 64,
         layers: int = 3,
         epochs: int = 100,
-        learning_rate: float = 0.01,
+        learning_rate: float = 3e-3,
         weight_decay: float = 0.0,
         dropout: float = 0.5,
     ) -> None:
@@ -68,7 +68,7 @@ class Mlp(PrivateMethod):
         predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
         network = predictor.network.initialise(coins)
         stage = {"epochs": self.epochs, "learning_rate": self.learning_rate}
-        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout}
+        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout, "best_epoch": True}
         train_openly(curator, "mlp", network, predictor.inputs, coins, progress, **stage, **rest)
         return predictor
 

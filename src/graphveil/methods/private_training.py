@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +150,7 @@ def descend_privately(
 
 
 class BestEpoch:
-    """The papers' choice of epoch: keep the parameters with the best accuracy on validation labels.
+    """The papers' choice of epoch: keep the parameters with the best accuracy on validation labels; without any, the last.
 
     ``look`` answers a question about the records: at edge level, where they are open, by reading them; elsewhere by the peek that
     published modes allow themselves and declare (D8).
@@ -169,7 +170,7 @@ class BestEpoch:
                 chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
                 self._held = take(self._inputs(private), chosen), private.labels[chosen]
             inputs, labels = self._held
-            return float(np.mean(network(inputs).argmax(dim=1).numpy() == labels)) if labels.size else 0.0
+            return float(np.mean(network(inputs).argmax(dim=1).numpy() == labels)) if labels.size else math.nan
 
         reached = self._look(accuracy)
         if reached > self._best:
