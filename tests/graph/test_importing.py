@@ -225,7 +225,7 @@ def test_a_million_edges_with_text_identifiers_import_within_2_gib(tmp_path: Pat
     table = pa.table({"from": names.take(pa.array(ends[0])), "to": names.take(pa.array(ends[1]))})
     pyarrow.csv.write_csv(table, tmp_path / "edges.csv")
     command = ["import", "--edges", str(tmp_path / "edges.csv"), "--out", str(tmp_path / "out.npz"), "--json"]
-    subprocess.run([sys.executable, "-m", "graphveil.cli.app", *command], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "graphveil", *command], check=True, capture_output=True)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # KiB, the largest child so far
     assert (tmp_path / "out.npz").stat().st_size > 1_000_000
 

@@ -93,7 +93,3 @@ def main(arguments: list[str] | None = None) -> None:
 def _fail(message: str) -> int:
     print("graphveil: error: " + " ".join(message.split()), file=sys.stderr)
     return 2
-
-
-if __name__ == "__main__":
-    main()
