@@ -36,8 +36,8 @@ def audit_settings(method: PrivateMethod) -> dict[str, Any]:
     defaults = method.parameter_defaults()
     wanted = {**SMALL, **SPECIAL.get((method.name, method.mode), {})}
     untouched = {name for name, value in method.get_params().items() if value == defaults[name]}
-    if method.mode == "sound":
-        untouched -= method.may_be_zero  # no hidden layer is the default, and small enough
+    if method.mode == "sound" and "hidden" in method.may_be_zero:
+        untouched.discard("hidden")  # no hidden layer is the default, and small enough
     return {name: value for name, value in wanted.items() if name in untouched}
 
 

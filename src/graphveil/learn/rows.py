@@ -115,9 +115,8 @@ class MixtureRows:
     def __init__(self, rows: Rows, weights: sp.csr_matrix) -> None:
         if weights.shape[1] != rows.shape[0]:
             raise InputError(f"the weights have {weights.shape[1]} columns, there are {rows.shape[0]} rows")
-        used, where = np.unique(
-            weights.indices, return_inverse=True
-        )  # rows nobody mixes must not enter, not even as 0 * inf
+        # Rows that nobody mixes must not enter, not even as 0 * inf.
+        used, where = np.unique(weights.indices, return_inverse=True)
         self._weights = sp.csr_matrix((weights.data, where, weights.indptr), shape=(weights.shape[0], used.size))
         self._rows, self._back = rows.take(used), self._weights.T.tocsr()
 
