@@ -166,7 +166,7 @@ def test_feature_propagation_finds_what_friends_share():
 
 
 def test_membership_finds_members_of_an_overfitted_model_and_not_of_a_private_one(hard):
-    overfitted = gv.Mlp(epochs=200, learning_rate=0.01, dropout=0.0)
+    overfitted = gv.Mlp(epochs=200, learning_rate=0.01, dropout=0.0, best_epoch=False)
     result = Membership().run(overfitted, gv.NonPrivate(), hard)
     assert [f.name for f in result.findings] == [SAME_GRAPH, PUBLISHED] and result.auc > 0.6
     private = Membership().run(gv.DpMlp(), gv.NodeLevel(0.5), hard)
@@ -195,7 +195,7 @@ def test_a_saved_target_is_attacked_with_a_shadow_of_the_other_nodes(hard):
     asked = hard.clone()
     asked.train_mask = torch.arange(600) < 150
     asked.val_mask, asked.test_mask = torch.zeros(600, dtype=torch.bool), torch.arange(600) >= 150
-    method = gv.Mlp(epochs=200, learning_rate=0.01, dropout=0.0)
+    method = gv.Mlp(epochs=200, learning_rate=0.01, dropout=0.0, best_epoch=False)
     model = method.fit(asked, gv.NonPrivate(), seed=0)
     result = Membership().run_on(model, method, gv.NonPrivate(), asked)
     assert result.auc > 0.6 and result.facts["target_members"] == result.headline.figures.positives == 150

@@ -24,7 +24,8 @@ class Mlp(PrivateMethod):
 
     Args:
         hidden, layers: width and number of layers.
-        epochs, learning_rate, weight_decay, dropout: Adam on full batches; the epoch with the best validation accuracy stays.
+        epochs, learning_rate, weight_decay, dropout: Adam on full batches.
+        best_epoch: keep the epoch with the best validation accuracy instead of the last.
     """
 
     card = Card(
@@ -47,6 +48,7 @@ class Mlp(PrivateMethod):
         learning_rate: float = 3e-3,
         weight_decay: float = 0.0,
         dropout: float = 0.5,
+        best_epoch: bool = True,
     ) -> None:
         self.hidden = hidden
         self.layers = layers
@@ -54,6 +56,7 @@ class Mlp(PrivateMethod):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.dropout = dropout
+        self.best_epoch = best_epoch
 
     @property
     def supports(self) -> frozenset[Guarantee]:
@@ -68,7 +71,7 @@ class Mlp(PrivateMethod):
         predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
         network = predictor.network.initialise(coins)
         stage = {"epochs": self.epochs, "learning_rate": self.learning_rate}
-        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout, "best_epoch": True}
+        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout, "best_epoch": self.best_epoch}
         train_openly(curator, "mlp", network, predictor.inputs, coins, progress, **stage, **rest)
         return predictor
 
