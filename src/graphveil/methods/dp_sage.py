@@ -21,10 +21,10 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.aggregation import aggregate, hop_sensitivity
 from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.branches import branch_parameters
 from graphveil.methods.card import Card
 from graphveil.methods.group_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.own_predictor import centred
-from graphveil.methods.private_training import parameter_count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
@@ -207,8 +207,7 @@ class Shape:
 
     @property
     def size(self) -> int:
-        branches = parameter_count((self.features + 1, self.hidden), (self.features, self.hidden))
-        return branches + parameter_count((2 * self.hidden, self.classes))
+        return branch_parameters((self.features + 1, self.features), self.hidden, self.classes)
 
 
 class SagePredictor:
