@@ -38,7 +38,7 @@ from graphveil.attacks import (
 )
 from graphveil.attacks.link_stealing import COMBINATIONS
 from graphveil.attacks.target import Perturbation, as_graph, posteriors
-from graphveil.local.randomizers import Direction
+from graphveil.exchange.randomizers import Direction
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 EPSILONS = (1.0, 2.0, 4.0, 8.0)

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from graphveil.graph import load_dataset
-from graphveil.graph.pagerank import power_rows, push_rows
+from graphveil.graph.kernels.pagerank import power_rows, push_rows
 from graphveil.graph.validate import validate
 
 TELEPORT, BLOCK = 0.25, 100

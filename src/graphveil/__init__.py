@@ -31,16 +31,9 @@ if TYPE_CHECKING:
         Membership,
         sample_pairs,
     )
-    from graphveil.audit.conformance import check_private_method
+    from graphveil.audit.central.conformance import check_private_method
     from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
     from graphveil.graph import load_dataset
-    from graphveil.local.baselines import DegreeGnn, LapGnn, RandGnn, RandomFeaturesGnn
-    from graphveil.local.graph_privatizer import GraphPrivatizer
-    from graphveil.local.lga_pgnn import LdpGnn, LgaPgnn
-    from graphveil.local.lpgnn import Lpgnn
-    from graphveil.local.promise import Local
-    from graphveil.local.recommended import LocalRecipe
-    from graphveil.local.rr_edges import RrEdges
     from graphveil.methods.ballot import Ballot
     from graphveil.methods.dp_mlp import DpMlp
     from graphveil.methods.dp_sage import DpSage
@@ -49,13 +42,21 @@ if TYPE_CHECKING:
     from graphveil.methods.edge_rand import EdgeRand
     from graphveil.methods.gap import Gap
     from graphveil.methods.gnn import Gcn, Sage, Sgc
+    from graphveil.methods.graph_privatizer import GraphPrivatizer
+    from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
+    from graphveil.methods.lga_pgnn.baselines import DegreeGnn, LapGnn, RandGnn, RandomFeaturesGnn
+    from graphveil.methods.local import LocalRecipe
+    from graphveil.methods.lpgnn import Lpgnn
     from graphveil.methods.mlp import Mlp
-    from graphveil.methods.model import Model, load_model
+    from graphveil.methods.model import Model
     from graphveil.methods.nip_gnn import NipGnn
     from graphveil.methods.registry import methods
+    from graphveil.methods.rr_edges import RrEdges
     from graphveil.privacy.certificate import Certificate
     from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.local import Local
     from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel, NonPrivate, Promise
+    from graphveil.runs.load import load_model
 
 _HOME = {
     "AttributeInference": "graphveil.attacks",
@@ -66,23 +67,23 @@ _HOME = {
     "Lsa2": "graphveil.attacks",
     "Membership": "graphveil.attacks",
     "sample_pairs": "graphveil.attacks",
-    "check_private_method": "graphveil.audit.conformance",
+    "check_private_method": "graphveil.audit.central.conformance",
     "DataWarning": "graphveil.errors",
     "GraphveilError": "graphveil.errors",
     "InputError": "graphveil.errors",
     "PrivacyError": "graphveil.errors",
     "load_dataset": "graphveil.graph",
-    "Local": "graphveil.local.promise",
-    "LocalRecipe": "graphveil.local.recommended",
-    "Lpgnn": "graphveil.local.lpgnn",
-    "GraphPrivatizer": "graphveil.local.graph_privatizer",
-    "RrEdges": "graphveil.local.rr_edges",
-    "LgaPgnn": "graphveil.local.lga_pgnn",
-    "LdpGnn": "graphveil.local.lga_pgnn",
-    "LapGnn": "graphveil.local.baselines",
-    "RandGnn": "graphveil.local.baselines",
-    "RandomFeaturesGnn": "graphveil.local.baselines",
-    "DegreeGnn": "graphveil.local.baselines",
+    "Local": "graphveil.privacy.local",
+    "LocalRecipe": "graphveil.methods.local",
+    "Lpgnn": "graphveil.methods.lpgnn",
+    "GraphPrivatizer": "graphveil.methods.graph_privatizer",
+    "RrEdges": "graphveil.methods.rr_edges",
+    "LgaPgnn": "graphveil.methods.lga_pgnn",
+    "LdpGnn": "graphveil.methods.lga_pgnn",
+    "LapGnn": "graphveil.methods.lga_pgnn.baselines",
+    "RandGnn": "graphveil.methods.lga_pgnn.baselines",
+    "RandomFeaturesGnn": "graphveil.methods.lga_pgnn.baselines",
+    "DegreeGnn": "graphveil.methods.lga_pgnn.baselines",
     "Ballot": "graphveil.methods.ballot",
     "DpMlp": "graphveil.methods.dp_mlp",
     "Gap": "graphveil.methods.gap",
@@ -96,7 +97,7 @@ _HOME = {
     "DpSage": "graphveil.methods.dp_sage",
     "NipGnn": "graphveil.methods.nip_gnn",
     "Model": "graphveil.methods.model",
-    "load_model": "graphveil.methods.model",
+    "load_model": "graphveil.runs.load",
     "methods": "graphveil.methods.registry",
     "Certificate": "graphveil.privacy.certificate",
     "PublicFacts": "graphveil.privacy.facts",

@@ -15,16 +15,17 @@ from unittest.mock import patch
 
 import numpy as np
 
-from graphveil.local.lpgnn import Lpgnn
-from graphveil.local.promise import Local
-from graphveil.local.recommended import LocalRecipe
-from graphveil.methods import aggregation, gap, own_predictor
+from graphveil.methods import gap
+from graphveil.methods.common import aggregation, own_predictor
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage
 from graphveil.methods.dpar import Dpar
 from graphveil.methods.gap import Gap
-from graphveil.methods.gap_predictor import GapPredictor
-from graphveil.privacy.loss import epsilon_of
+from graphveil.methods.gap.predictor import GapPredictor
+from graphveil.methods.local import LocalRecipe
+from graphveil.methods.lpgnn import Lpgnn
+from graphveil.privacy.accounting.loss import epsilon_of
+from graphveil.privacy.local import Local
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.promise import EdgeLevel, NodeLevel, Promise
 
@@ -251,8 +252,8 @@ def noise_that_remembers() -> Iterator[None]:
 
 @contextmanager
 def _accounting(**changes: object) -> Iterator[None]:
-    """``graphveil.privacy.loss`` with other functions and without what it remembers."""
-    import graphveil.privacy.loss as loss
+    """``graphveil.privacy.accounting.loss`` with other functions and without what it remembers."""
+    import graphveil.privacy.accounting.loss as loss
 
     remembered = (loss._epsilon_by_pld, loss._distribution)
     with ExitStack() as stack:
@@ -268,7 +269,7 @@ def _accounting(**changes: object) -> Iterator[None]:
 @contextmanager
 def replacing_accounted_as_removing() -> Iterator[None]:
     """One row changes into another; the accountant thinks that it vanishes."""
-    import graphveil.privacy.loss as loss
+    import graphveil.privacy.accounting.loss as loss
 
     original = loss._distribution.__wrapped__
     removing = lambda found: original(
@@ -281,7 +282,7 @@ def replacing_accounted_as_removing() -> Iterator[None]:
 @contextmanager
 def sampling_rate_halved_in_the_accounting() -> Iterator[None]:
     """The accountant is told half of the rate at which batches are drawn."""
-    import graphveil.privacy.loss as loss
+    import graphveil.privacy.accounting.loss as loss
 
     original = loss._distribution.__wrapped__
     halved = lambda found: original(
@@ -294,7 +295,7 @@ def sampling_rate_halved_in_the_accounting() -> Iterator[None]:
 @contextmanager
 def gaussians_added_like_their_maximum() -> Iterator[None]:
     """Composition forgets all but the largest Gaussian parameter."""
-    import graphveil.privacy.loss as loss
+    import graphveil.privacy.accounting.loss as loss
 
     original = loss.compose
 
@@ -321,7 +322,7 @@ def linear_amplification() -> Iterator[None]:
 @contextmanager
 def bits_at_the_whole_budget() -> Iterator[None]:
     """Every sampled attribute of the multi-bit mechanism gets the whole epsilon."""
-    from graphveil.local.randomizers import MultiBit
+    from graphveil.exchange.randomizers import MultiBit
 
     with patch.object(MultiBit, "q", property(lambda self: 1 / (math.exp(self.budget) + 1))):
         yield
@@ -330,7 +331,7 @@ def bits_at_the_whole_budget() -> Iterator[None]:
 @contextmanager
 def labels_kept_too_often() -> Iterator[None]:
     """The sampler keeps labels more often than its stated probabilities say."""
-    from graphveil.local.randomizers import LabelResponse
+    from graphveil.exchange.randomizers import LabelResponse
 
     original = LabelResponse.randomize
 
@@ -345,7 +346,7 @@ def labels_kept_too_often() -> Iterator[None]:
 @contextmanager
 def counts_with_half_the_noise() -> Iterator[None]:
     """Swapping a contact moves two counts; the Laplace noise is for one."""
-    from graphveil.local.randomizers import LabelHistogram
+    from graphveil.exchange.randomizers import LabelHistogram
 
     with patch.object(LabelHistogram, "scale", property(lambda self: 1 / self.budget)):
         yield
@@ -354,7 +355,7 @@ def counts_with_half_the_noise() -> Iterator[None]:
 @contextmanager
 def second_answer_with_fresh_noise() -> Iterator[None]:
     """A client forgets what it has sent."""
-    from graphveil.local.client import Client
+    from graphveil.exchange.client import Client
 
     original = Client.report
 
@@ -369,8 +370,8 @@ def second_answer_with_fresh_noise() -> Iterator[None]:
 @contextmanager
 def second_broadcast_of_clean_labels() -> Iterator[None]:
     """The server sends round what the clients hold instead of what it has inferred from reports."""
-    from graphveil.local.method import Session
-    from graphveil.local.promise import Part
+    from graphveil.methods.local_method import Session
+    from graphveil.privacy.local import Part
 
     original = LocalRecipe._histogram
 
@@ -391,7 +392,7 @@ def second_broadcast_of_clean_labels() -> Iterator[None]:
 @contextmanager
 def true_degrees_where_they_are_hidden() -> Iterator[None]:
     """The certificate says that lengths of lists are hidden, and the server takes them from the lists."""
-    from graphveil.local.promise import Part
+    from graphveil.privacy.local import Part
 
     def degrees(self, session, rounds):  # type: ignore[no-untyped-def]
         return np.concatenate([client._records[Part.EDGES].degrees for client in session.clients]).astype(np.float64)

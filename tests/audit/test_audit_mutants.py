@@ -4,7 +4,7 @@ import pytest
 
 from graphveil.audit import audit_method
 from graphveil.audit.result import GREEN, RED
-from graphveil.local.promise import Local
+from graphveil.privacy.local import Local
 from tests.audit.mutants import MORE_MUTANTS, MUTANTS
 
 

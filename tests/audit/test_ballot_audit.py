@@ -9,12 +9,12 @@ import math
 import numpy as np
 import pytest
 
-from graphveil.audit.conformance import check_private_method
-from graphveil.audit.neighbours import neighbours, worst_case_graph
-from graphveil.audit.replay import Recorder, Replayer
+from graphveil.audit.central.conformance import check_private_method
+from graphveil.audit.central.neighbours import neighbours, worst_case_graph
+from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.graph import load_dataset
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot_statements import row_share
+from graphveil.methods.ballot.statements import row_share
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
@@ -51,8 +51,8 @@ def realised(method, promise, data, names, factor, seed):
     """The largest realised mu by kind of record over all neighbours, in units of the promised mu."""
     recorder = Louder(factor)
     plan = method.fit(data, promise, seed=seed, tape=recorder).certificate.promise
-    mu = method.checked_plan(_facts(data), plan).mu
-    weaker = method.checked_plan(_facts(data), plan).weaker
+    mu = method.plan(_facts(data), plan).mu
+    weaker = method.plan(_facts(data), plan).weaker
     worst: dict[str, float] = {}
     for neighbour in neighbours(data, names, promise, seed, weaker):
         replayer = Replayer(recorder.events, neighbour.record)

@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import binomtest
 
 import graphveil as gv
-from graphveil.audit.draw_laws import bernstein, binomial_p_values
-from graphveil.audit.exact_ratios import Domain, draws_follow_density
-from graphveil.audit.local_audit import audit_local
+from graphveil.audit.local.audit import audit_local
+from graphveil.audit.local.draw_laws import bernstein, binomial_p_values
+from graphveil.audit.local.exact_ratios import Domain, draws_follow_density
 from graphveil.audit.result import GREEN
-from graphveil.local.randomizers import Direction, EdgeListResponse, LabelHistogram, LaplaceRows, MultiBit, Piecewise
-from graphveil.local.rr_edges import RrEdges
+from graphveil.exchange.randomizers import Direction, EdgeListResponse, LabelHistogram, LaplaceRows, MultiBit, Piecewise
+from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.noise import Noise
 
 SLOTS = 100

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from graphveil.audit.exact_ratios import audit_randomizer, edge_domain
-from graphveil.local.promise import Part
-from graphveil.local.randomizers import (
+from graphveil.audit.local.exact_ratios import audit_randomizer, edge_domain
+from graphveil.exchange.randomizers import (
     BucketResponse,
     Contacts,
     Direction,
@@ -20,6 +19,7 @@ from graphveil.local.randomizers import (
     Piecewise,
     Rest,
 )
+from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
 BUCKETS = np.arange(9) % 3

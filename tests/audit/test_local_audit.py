@@ -9,14 +9,14 @@ from graphveil.audit import audit_method
 from graphveil.audit.everything import LOCAL_PROMISES, promises_of
 from graphveil.audit.result import GREEN, RED
 from graphveil.errors import InputError
-from graphveil.local.graph_privatizer import GraphPrivatizer
-from graphveil.local.lga_pgnn import LgaPgnn
-from graphveil.local.lpgnn import Lpgnn
-from graphveil.local.promise import LOCAL
 from graphveil.methods.dp_mlp import DpMlp
-from graphveil.methods.registry import METHODS, method_class
+from graphveil.methods.graph_privatizer import GraphPrivatizer
+from graphveil.methods.lga_pgnn import LgaPgnn
+from graphveil.methods.lpgnn import Lpgnn
+from graphveil.methods.registry import method_class, method_names
+from graphveil.privacy.local import LOCAL
 
-LOCAL_METHODS = [name for name in METHODS if LOCAL in method_class(name)().supports]
+LOCAL_METHODS = [name for name in method_names() if LOCAL in method_class(name)().supports]
 
 
 @pytest.mark.parametrize("name", LOCAL_METHODS)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import graphveil as gv
-from graphveil.audit.local_audit import audit_local, local_graph
-from graphveil.audit.local_replay import LEAK, listen, replay, unseen_changed
+from graphveil.audit.local.audit import audit_local, local_graph
+from graphveil.audit.local.replay import LEAK, listen, replay, unseen_changed
 from graphveil.audit.result import RED
 from graphveil.graph.validate import validate
-from graphveil.local.lpgnn import Lpgnn
-from graphveil.local.promise import Local, Part
-from graphveil.local.recommended import LocalRecipe
-from graphveil.local.rr_edges import RrEdges
+from graphveil.methods.local import LocalRecipe
+from graphveil.methods.lpgnn import Lpgnn
+from graphveil.methods.rr_edges import RrEdges
+from graphveil.privacy.local import Local, Part
 from tests.audit.mutants import MORE_MUTANTS
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import graphveil as gv
-from graphveil.audit.central import audit_central
-from graphveil.audit.histories import History
-from graphveil.audit.lock_step import (
+from graphveil.audit.central.audit import audit_central
+from graphveil.audit.central.bounds import declared_pair
+from graphveil.audit.central.histories import History
+from graphveil.audit.central.lock_step import (
     Flips,
     LaplaceShift,
     Picks,
@@ -19,8 +20,7 @@ from graphveil.audit.lock_step import (
     parts_of,
     sample_scores,
 )
-from graphveil.audit.neighbours import worst_case_graph
-from graphveil.audit.observed import declared_pair
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage
 from graphveil.methods.dpdgc import Dpdgc
@@ -77,10 +77,10 @@ def test_sampled_slots_mix_the_worlds_once():
 def test_a_record_touches_several_rows_and_never_more_than_declared(method):
     data, names = worst_case_graph(1)
     promise = gv.NodeLevel(4.0, 1e-4)
-    plan = method.checked_plan(PublicFacts.of(data), promise)
-    history = History.of(method, promise, data, 0)
+    plan = method.plan(PublicFacts.of(data), promise)
+    history = History.of(method, plan, data, 0)
     seen = []
-    for world in history.worlds(plan, {"hub": names["hub"], "clique member": names["clique member"]}):
+    for world in history.worlds({"hub": names["hub"], "clique member": names["clique member"]}):
         history.expand(world)
         for touched in world.touched:
             mechanism = plan.step(touched.name).mechanism
@@ -91,7 +91,7 @@ def test_a_record_touches_several_rows_and_never_more_than_declared(method):
 
 
 def test_a_group_is_too_large_in_either_order():
-    from graphveil.audit.occurrences import Touched
+    from graphveil.audit.central.occurrences import Touched
 
     table = np.ones((1, 2))
     touched = Touched("gradient", {0: table, 1: table}, {0: table, 1: 0 * table}, True)
@@ -111,6 +111,6 @@ def test_poisson_training_is_observed_below_its_promise_and_well_above_nothing(r
 
 @pytest.mark.parametrize("method", [DpMlp(steps=4), DpSage(steps=3, hidden=3, max_degree=3)], ids=repr)
 def test_the_declared_worst_pair_comes_close_to_the_accounted_epsilon_and_never_exceeds_it(method):
-    plan = method.checked_plan(PublicFacts(400, 6, 3), gv.NodeLevel(4.0, 1e-3))
+    plan = method.plan(PublicFacts(400, 6, 3), gv.NodeLevel(4.0, 1e-3))
     (found,), failures = declared_pair(plan, 300_000, 0)
     assert failures == [] and 0.9 * plan.epsilon() <= found.epsilon <= plan.epsilon()

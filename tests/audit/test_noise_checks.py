@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from graphveil.audit.noise_checks import correlations, grid_gaussian, last_bit, last_digits_bound, naive_gaussian
-from graphveil.audit.replay import Event
-from graphveil.privacy.loss import gaussian_epsilon
+from graphveil.audit.central.noise_checks import (
+    correlations,
+    grid_gaussian,
+    last_bit,
+    last_digits_bound,
+    naive_gaussian,
+)
+from graphveil.audit.central.replay import Event
+from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.mechanisms import Gaussian
 from graphveil.privacy.noise import Noise
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphveil as gv
-from graphveil.audit.one_run import CROWD, canary_graph, one_run_audit, refuted_epsilon, tail_probability
+from graphveil.audit.central.one_run import CROWD, canary_graph, one_run_audit, refuted_epsilon, tail_probability
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.gap import Gap
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.cli.app import main
 from graphveil.graph import write_npz
 

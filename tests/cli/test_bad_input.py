@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from graphveil.graph.npz import read_arrays
+from graphveil.graph.formats.npz import read_arrays
 
 TRAIN = ("train", "dp-mlp", "--set", "steps=2")
 

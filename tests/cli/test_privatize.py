@@ -281,9 +281,9 @@ def test_a_broadcast_needs_labels(graphveil, table, tmp_path):
 def test_contacts_with_an_epsilon_are_never_passed_on(table, tmp_path):
     """Whoever builds the job in Python without a randomizer for edges gets an error, not raw lists."""
     from graphveil.errors import InputError
-    from graphveil.graph.tables import TableFile
-    from graphveil.local.promise import Local
-    from graphveil.local.tables import Privatizer
+    from graphveil.exchange.tables import Privatizer
+    from graphveil.graph.formats.tables import TableFile
+    from graphveil.privacy.local import Local
     from graphveil.privacy.noise import Noise
 
     job = Privatizer(TableFile(table), Local("withheld", "withheld", 1.0), contacts="friends")

@@ -101,6 +101,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without data folder, with an empty cache (returned) and without the wheel."""
     monkeypatch.delenv("GRAPHVEIL_DATA", raising=False)
     monkeypatch.setenv("GRAPHVEIL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("graphveil.graph.datasets.wheel_files", lambda: None)
-    monkeypatch.setattr("graphveil.graph.places.wheel_files", lambda: None)
+    monkeypatch.setattr("graphveil.graph.data.load.wheel_files", lambda: None)
+    monkeypatch.setattr("graphveil.graph.data.places.wheel_files", lambda: None)
     return tmp_path / "cache"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphveil.errors import InputError
-from graphveil.graph.columns import Column, parse_column, parse_columns, scale
+from graphveil.graph.formats.columns import Column, parse_column, parse_columns, scale
 
 
 @pytest.mark.parametrize(

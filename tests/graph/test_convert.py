@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import from_networkx, from_scipy, read_npz, to_networkx, to_scipy_graph, write_npz
+from graphveil.graph.formats.npz import read_arrays, write_arrays
 from graphveil.graph.layout import arrays_from_data, data_from_arrays
-from graphveil.graph.npz import read_arrays, write_arrays
 
 
 def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import graphveil.graph.download as module
+import graphveil.graph.data.download as module
 from graphveil.errors import InputError
-from graphveil.graph.download import fetch
+from graphveil.graph.data.download import fetch
 
 BODY = os.urandom(300_000)
 SHA256 = hashlib.sha256(BODY).hexdigest()

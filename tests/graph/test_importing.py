@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import graphveil.graph.tables as tables
+import graphveil.graph.formats.tables as tables
 from graphveil.errors import DataWarning, InputError
 from graphveil.graph import load_dataset, read_npz, validate
-from graphveil.graph.columns import Column, parse_column, parse_columns
-from graphveil.graph.importing import Imported, ImportPlan, import_graph
-from graphveil.graph.tables import TableFile
+from graphveil.graph.formats.columns import Column, parse_column, parse_columns
+from graphveil.graph.formats.importing import Imported, ImportPlan, import_graph
+from graphveil.graph.formats.tables import TableFile
 
 NODES = "id,age,sex,city,group\nann,30,f,Rom,a\nbob,60,m,Oslo,b\ncat,0,x,Rom,\ndan,120,m,Bern,a\n"
 EDGES = "from,to\nann,bob\nbob,cat\ncat,ann\n"

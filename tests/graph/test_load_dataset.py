@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import cards, load_dataset, validate, write_npz
-from graphveil.graph.places import WHEEL, availability, wheel_files
-from graphveil.graph.wheel import cora_arrays
+from graphveil.graph.data.places import WHEEL, availability, wheel_files
+from graphveil.graph.data.wheel import cora_arrays
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 needs_wheel = pytest.mark.skipif(wheel_files() is None, reason=f"{WHEEL} is not installed")
@@ -25,7 +25,7 @@ needs_wheel = pytest.mark.skipif(wheel_files() is None, reason=f"{WHEEL} is not 
 def test_cora_of_the_wheel_is_identical_to_the_known_file(
     shared_data: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from graphveil.graph.npz import read_arrays
+    from graphveil.graph.formats.npz import read_arrays
 
     known = read_arrays(Path(shared_data) / "cora.npz", sha256=cards()["cora"].sha256)
     found = cora_arrays(wheel_files())
@@ -43,7 +43,7 @@ def test_cora_of_the_wheel_is_identical_to_the_known_file(
 
 @needs_wheel
 def test_the_wheel_is_read_without_importing_its_package(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphveil.graph.datasets.wheel_files", wheel_files)
+    monkeypatch.setattr("graphveil.graph.data.load.wheel_files", wheel_files)
     data = load_dataset("cora")
     assert WHEEL not in sys.modules
     assert (data.num_nodes, data.num_edges, data.x.shape[1], data.num_classes) == (2708, 2 * 5278, 1433, 7)
@@ -61,7 +61,7 @@ def test_a_machine_without_the_wheel_has_none(monkeypatch: pytest.MonkeyPatch) -
     def missing(_: str) -> None:
         raise metadata.PackageNotFoundError
 
-    monkeypatch.setattr("graphveil.graph.places.metadata.distribution", missing)
+    monkeypatch.setattr("graphveil.graph.data.places.metadata.distribution", missing)
     assert wheel_files() is None
 
 

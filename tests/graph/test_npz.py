@@ -18,8 +18,8 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import read_npz, write_npz
+from graphveil.graph.formats.npz import read_arrays, write_arrays
 from graphveil.graph.layout import arrays_from_data, data_from_arrays, undirected_pairs
-from graphveil.graph.npz import read_arrays, write_arrays
 
 
 def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:

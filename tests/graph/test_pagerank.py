@@ -5,7 +5,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.graph import Lists
-from graphveil.graph.pagerank import ista_rows, power_rows, push_rows, walk_matrix
+from graphveil.graph.kernels.pagerank import ista_rows, power_rows, push_rows, walk_matrix
 
 
 def random_lists(seed, nodes=30, directed=False):

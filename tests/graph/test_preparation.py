@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import Lists, powerlaw_sbm, prepare, validate
-from graphveil.graph.preparation import STEPS, cut_lists
+from graphveil.graph.data.preparation import STEPS, cut_lists
 
 
 def test_the_largest_component_is_renumbered_in_order(small: Data) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from graphveil.graph import cards, load_dataset, statistics
-from graphveil.graph.datasets import local_arrays
+from graphveil.graph.data.load import local_arrays
+from graphveil.graph.data.measures import class_insensitive_homophily, edge_homophily
+from graphveil.graph.data.places import availability
+from graphveil.graph.data.sources import content_digest
+from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.layout import data_from_arrays
-from graphveil.graph.measures import class_insensitive_homophily, edge_homophily
-from graphveil.graph.npz import read_arrays
-from graphveil.graph.places import availability
-from graphveil.graph.sources import content_digest
 
 FILES = sorted({card.file for card in cards().values() if card.sha256})
 VARIANTS = [(name, variant) for name, card in cards().items() for variant in card.variants]

@@ -15,8 +15,9 @@ import torch_geometric.datasets
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph import load_dataset, registry
-from graphveil.graph.sources import RAW, content_digest
+from graphveil.graph import load_dataset
+from graphveil.graph.data import registry
+from graphveil.graph.data.sources import RAW, content_digest
 
 
 def planetoid_files(data: Data) -> dict[str, bytes]:

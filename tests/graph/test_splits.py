@@ -22,7 +22,7 @@ from graphveil.graph import (
     stratified_split,
     validate,
 )
-from graphveil.graph.splits import cut_edges
+from graphveil.graph.data.splits import cut_edges
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

@@ -22,7 +22,7 @@ from graphveil.learn import (
     take,
     unit_rows,
 )
-from graphveil.methods.branches import branch_network, branch_parameters
+from graphveil.methods.common.branches import branch_network, branch_parameters
 
 
 def test_a_chain_computes_what_the_same_torch_modules_compute():

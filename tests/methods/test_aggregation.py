@@ -8,7 +8,7 @@ import pytest
 
 from graphveil.graph import Lists
 from graphveil.graph.unit import unit_array
-from graphveil.methods.aggregation import aggregate, hop_sensitivity, k_neighbor_sensitivity
+from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, k_neighbor_sensitivity
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
 RECORD, REPLACE = NodeLevel(1.0), NodeLevel(1.0, relation="replace")

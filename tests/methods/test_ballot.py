@@ -13,9 +13,9 @@ import graphveil as gv
 from graphveil.errors import InputError
 from graphveil.graph import load_dataset
 from graphveil.methods.ballot import HELD_OUT, Ballot
-from graphveil.methods.ballot_statements import ONE_EDGE, TEN_EDGES, edge_share
-from graphveil.methods.registry import verify_run
+from graphveil.methods.ballot.statements import ONE_EDGE, TEN_EDGES, edge_share
 from graphveil.privacy.facts import PublicFacts
+from graphveil.runs.verify import verify_run
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +134,7 @@ def test_planning_is_quick_and_imports_no_torch():
 
 
 def sentences(method, promise, nodes=2708):
-    plan = method.checked_plan(PublicFacts(nodes, 20, 7), promise)
+    plan = method.plan(PublicFacts(nodes, 20, 7), promise)
     return " | ".join(method.statements(plan)[1]), plan
 
 
@@ -195,13 +195,13 @@ def test_one_edge_costs_no_more_than_the_promise_for_the_default_shares():
 )
 def test_parameters_that_break_the_recipe_are_refused(options):
     with pytest.raises(InputError):
-        Ballot(**options).checked_plan(PublicFacts(100, 5, 3), gv.NodeLevel(4.0))
+        Ballot(**options).plan(PublicFacts(100, 5, 3), gv.NodeLevel(4.0))
 
 
 @pytest.mark.parametrize(("epsilon", "floor"), [(4.0, 70.7), (16.0, 82.5)])
 def test_cora_reaches_its_target(cora, epsilon, floor):
     """Mean of five splits; targets 71.4 and 83.2 less 0.7."""
-    from graphveil.graph.splits import seeded_splits
+    from graphveil.graph.data.splits import seeded_splits
 
     scores = [
         Ballot().fit(d, gv.NodeLevel(epsilon), seed=s).score(d)

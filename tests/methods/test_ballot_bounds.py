@@ -8,10 +8,10 @@ import pytest
 
 from graphveil.errors import PrivacyError
 from graphveil.graph import DenseRows, Graph, Lists
-from graphveil.methods.aggregation import plain_sum
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot_plan import Purse, bounds_of, centred_replace
-from graphveil.methods.ballot_tally import ballot_sum, centre, centred_votes, mass_of, one_hot
+from graphveil.methods.ballot.bounds import Purse, bounds_of, centred_replace
+from graphveil.methods.ballot.tally import ballot_sum, centre, centred_votes, mass_of, one_hot
+from graphveil.methods.common.aggregation import plain_sum
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import KNeighborLevel, NodeLevel
 

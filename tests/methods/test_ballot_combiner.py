@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphveil.methods.ballot_combiner import Combiner, SteadyMomentum, log_softmax
+from graphveil.methods.ballot.combiner import Combiner, SteadyMomentum, log_softmax
 
 CLASSES = 4
 

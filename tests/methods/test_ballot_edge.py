@@ -8,9 +8,9 @@ import torch
 
 from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot_edge import directed_sum, edge_releases, first_tally, plausible_classes, receiver_coded
-from graphveil.methods.ballot_public import public_log_probabilities, tf_idf
-from graphveil.methods.ballot_tally import one_hot
+from graphveil.methods.ballot.edge import directed_sum, edge_releases, first_tally, plausible_classes, receiver_coded
+from graphveil.methods.ballot.public_records import public_log_probabilities, tf_idf
+from graphveil.methods.ballot.tally import one_hot
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import EdgeLevel

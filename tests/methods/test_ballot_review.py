@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.audit.neighbours import worst_case_graph
-from graphveil.audit.replay import Recorder, Replayer
+from graphveil.audit.central.neighbours import worst_case_graph
+from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Lists
 from graphveil.graph.validate import validate
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot_tally import Poll, ballot_sum, centred_votes, one_hot
+from graphveil.methods.ballot.tally import Poll, ballot_sum, centred_votes, one_hot
+from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.loss import gaussian_epsilon
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
 RECORD = NodeLevel(4.0, 1e-4)

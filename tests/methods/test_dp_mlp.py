@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.unit import unit_array, unit_rows
 from graphveil.graph.validate import validate
@@ -132,7 +132,7 @@ def test_seeded_runs_are_marked_and_unseeded_runs_are_not(small):
 
 
 def test_the_best_epoch_is_kept_and_without_validation_nodes_the_last(monkeypatch):
-    from graphveil.methods import open_training
+    from graphveil.methods.common import open_training
 
     seen = []
 

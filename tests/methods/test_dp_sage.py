@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.validate import validate
 from graphveil.methods.dp_sage import DpSage, neighbour_rows

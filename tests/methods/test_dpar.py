@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.validate import validate
 from graphveil.methods.dpar import Dpar
-from graphveil.methods.dpar_release import clipped_rows
-from graphveil.methods.dpar_rows import MixedRows, mixed_gradient_sum, top_entries
+from graphveil.methods.dpar.release import clipped_rows
+from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entries
+from graphveil.privacy.accounting.loss import Zcdp, epsilon_of
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.loss import Zcdp, epsilon_of
 from graphveil.privacy.mechanisms import GumbelTop
 from graphveil.privacy.noise import Noise
 
@@ -37,7 +37,7 @@ def test_epsilon_comes_close_to_the_target_and_never_exceeds_it(small, select, r
 def test_clipped_rows_of_any_two_graphs_are_at_most_root_two_m_clips_apart(small):
     """Frobenius sensitivity sqrt(2M) C1: attained by disjoint supports, respected by arbitrary pairs of graphs."""
     method, m = Dpar(**SMALL, inductive=False), 6
-    release = method.checked_plan(PublicFacts.of(small), NODE).step("pagerank")
+    release = method.plan(PublicFacts.of(small), NODE).step("pagerank")
     assert release.sensitivity["train"] == pytest.approx(math.sqrt(2 * m) * method.row_clip)
     rng, sources = np.random.default_rng(0), np.arange(m)
     worst = 0.0
@@ -150,7 +150,7 @@ def test_a_trained_network_predicts_on_another_graph(small, tmp_path):
 
 
 def test_inductive_training_ignores_edges_of_query_nodes(small):
-    from graphveil.audit.replay import Recorder
+    from graphveil.audit.central.replay import Recorder
 
     fewer = small.clone()
     query = small.test_mask[small.edge_index].any(dim=0)
@@ -181,7 +181,7 @@ def test_ablations_spend_nothing_on_pagerank(small, rows, route, first):
 )
 def test_a_full_batch_is_charged_for_every_example_a_person_touches(small, rows, relation, group):
     promise = gv.NodeLevel(4.0, adjacency="node", relation=relation)
-    gradient = Dpar(**SMALL, rows=rows).checked_plan(PublicFacts.of(small), promise).step("gradient").mechanism
+    gradient = Dpar(**SMALL, rows=rows).plan(PublicFacts.of(small), promise).step("gradient").mechanism
     loss = gradient.loss(gradient.clip)
     assert loss.mu == pytest.approx(math.sqrt(gradient.steps) * group * gradient.clip / gradient.sigma, rel=1e-6)
 
@@ -196,7 +196,7 @@ def test_sampling_slots_amplifies_the_whole_run(small):
     facts = PublicFacts.of(small)
     noise = {}
     for rate in (1.0, 0.3):
-        plan = Dpar(**SMALL, graph_rate=rate).checked_plan(facts, gv.NodeLevel(1.0, 1e-3, adjacency="node"))
+        plan = Dpar(**SMALL, graph_rate=rate).plan(facts, gv.NodeLevel(1.0, 1e-3, adjacency="node"))
         assert plan.epsilon() <= 1.0
         noise[rate] = plan.step("gradient").mechanism.sigma
     assert noise[0.3] < noise[1.0]

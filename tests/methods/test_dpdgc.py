@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Lists
 from graphveil.methods.dpdgc import Dpdgc
-from graphveil.methods.dpdgc_bounds import group_of, table_bound
+from graphveil.methods.dpdgc.bounds import group_of, table_bound
 from graphveil.privacy.facts import PublicFacts
 
 SMALL = {"steps": 4, "code_steps": 4, "hidden": 4, "width": 4, "epochs": 2}
@@ -83,7 +83,7 @@ def test_losing_k_friends_moves_the_other_rows_of_the_table_by_root_k(k):
 
 def test_codes_longer_than_assumed_are_refused_before_noise(small):
     """The authors' released code loses this normalisation; here that stops the run."""
-    from graphveil.methods import dpdgc_codes
+    from graphveil.methods.dpdgc import codes as dpdgc_codes
 
     with patch.object(dpdgc_codes.CodeNetwork, "normalise", lambda self: None):
         with pytest.raises(PrivacyError, match="the noise was calibrated for 1e-08"):
@@ -111,7 +111,7 @@ def test_published_levels_print_claim_and_truth(small):
 
 def test_square_root_group_noise_at_d_100_is_worth_more_than_a_hundred():
     """Cora-sized, paper settings and accounting, claimed 8: over a hundred once 201 rows are counted with Lemma G."""
-    plan = Dpdgc(mode="published").checked_plan(
+    plan = Dpdgc(mode="published").plan(
         PublicFacts(2708, 1433, 7), gv.NodeLevel(8.0, adjacency="node", relation="replace")
     )
     assert not plan.provable and plan.corrected is not None and plan.corrected > 100

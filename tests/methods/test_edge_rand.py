@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.validate import validate
 from graphveil.methods.edge_rand import EdgeRand, pair_count, pair_numbers, pairs_of
@@ -74,8 +74,8 @@ def test_flips_of_a_large_graph_take_memory_for_the_flips_alone():
 def test_too_many_noisy_edges_are_refused_by_name():
     facts = PublicFacts(nodes=100_000, features=3, classes=2)
     with pytest.raises(InputError, match="max_edges"):
-        EdgeRand().checked_plan(facts, gv.EdgeLevel(1.0))
-    EdgeRand().checked_plan(facts, gv.EdgeLevel(8.0))
+        EdgeRand().plan(facts, gv.EdgeLevel(1.0))
+    EdgeRand().plan(facts, gv.EdgeLevel(8.0))
 
 
 def test_the_certificate_is_pure_and_the_model_predicts_on_the_noisy_graph(small):

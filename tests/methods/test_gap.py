@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
-from graphveil.audit.replay import Recorder, Replayer
+from graphveil.audit.central.neighbours import worst_case_graph
+from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.errors import InputError
 from graphveil.graph.unit import unit_array
 from graphveil.graph.validate import validate
@@ -76,7 +76,7 @@ def test_replacing_doubles_the_claimed_bounds_and_the_noise_on_them():
     """DPDGC's Table 2: 2 sqrt(D) per hop and 2C per gradient sum, one multiplier for all."""
     facts = gv.PublicFacts(nodes=2708, features=1433, classes=7)
     promise = gv.NodeLevel(16.0, adjacency="node", relation="replace")
-    encoder, first, _, classifier = gv.Gap(mode="published").checked_plan(facts, promise).steps
+    encoder, first, _, classifier = gv.Gap(mode="published").plan(facts, promise).steps
     scale = first.mechanism.sigma / 20.0
     assert first.sensitivity["train"] == 20.0 and 1.8 < scale < 2.1
     assert encoder.mechanism.sigma == pytest.approx(2 * scale) == classifier.mechanism.sigma

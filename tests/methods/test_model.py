@@ -8,12 +8,14 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.settings import audit_settings
 from graphveil.errors import InputError, PrivacyError
-from graphveil.local.method import LocalMethod
-from graphveil.methods.model import write_json
-from graphveil.methods.registry import METHODS, describe, file_digests, method_class, verify_run
+from graphveil.files import write_json
+from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.model import file_digests
+from graphveil.methods.registry import describe, method_class, method_names, modes_of
+from graphveil.runs.verify import verify_run
 
 RUNS = {
     "dp-mlp": (gv.DpMlp(steps=3), gv.NodeLevel(2.0)),
@@ -155,9 +157,9 @@ def test_a_run_without_privacy_claims_nothing(small):
         assert certificate.epsilon is certificate.epsilon_claimed is None and not certificate.holds
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if not issubclass(method_class(name), LocalMethod)])
+@pytest.mark.parametrize("name", [name for name in method_names() if not issubclass(method_class(name), LocalMethod)])
 def test_what_is_planned_without_privacy_is_what_is_done(small, tmp_path, name):
-    for mode in method_class(name).modes:
+    for mode in modes_of(name):
         method = method_class(name)(**({"mode": mode} if mode != "sound" else {}))
         method.set_params(**audit_settings(method))
         method.fit(small, gv.NonPrivate(), seed=0).save(tmp_path / mode)
@@ -173,7 +175,7 @@ def test_charging_for_publication_is_refused_where_it_is_not_accounted(small):
 
 
 def test_every_method_has_a_complete_card():
-    for name in METHODS:
+    for name in method_names():
         card = describe(name)
         assert card["name"] == name and all(
             card[key] for key in ("summary", "paper", "trust", "protects", "public", "formula")

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.neighbours import worst_case_graph
+from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph import Lists
 from graphveil.graph.unit import unit_array
 from graphveil.methods.nip_gnn import NipGnn
-from graphveil.methods.nip_gnn_influence import budget_shares, receiver_scales, scaled_sum, thinning_rates
+from graphveil.methods.nip_gnn.influence import budget_shares, receiver_scales, scaled_sum, thinning_rates
 from graphveil.privacy.facts import PublicFacts
 
 SMALL = {"steps": 3, "width": 4, "hidden": 4, "epochs": 2}
@@ -141,7 +141,7 @@ def test_published_mode_claims_a_pure_epsilon_and_proves_none(small):
 
 def test_published_mode_refuses_a_flood_of_noisy_edges_by_name():
     with pytest.raises(InputError, match="max_edges"):
-        NipGnn(mode="published").checked_plan(PublicFacts(20_000, 10, 3), NODE)
+        NipGnn(mode="published").plan(PublicFacts(20_000, 10, 3), NODE)
 
 
 def test_models_survive_saving(small, tmp_path):

@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 
 from graphveil.errors import PrivacyError
 from graphveil.graph.validate import validate
+from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.loss import gaussian_epsilon
 from graphveil.privacy.mechanisms import DpGradient, Gaussian
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Plan, Release, Slot, calibrate_scale, split_mu, total_mu

@@ -10,8 +10,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom, norm
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.group_loss import group_delta, group_distribution
-from graphveil.privacy.loss import (
+from graphveil.privacy.accounting.group_loss import group_delta, group_distribution
+from graphveil.privacy.accounting.loss import (
     Gdp,
     Pure,
     SampledGaussian,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from graphveil.privacy.loss import (
+from graphveil.privacy.accounting.loss import (
     Gdp,
     LaplaceLoss,
     Pure,

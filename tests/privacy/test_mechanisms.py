@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.loss import Gdp, LaplaceLoss, Pure, SampledGaussian, Unbounded
+from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Pure, SampledGaussian, Unbounded
 from graphveil.privacy.mechanisms import (
     DpGradient,
     Exact,

@@ -6,8 +6,8 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.rdp import RdpAccountant
 
 import graphveil as gv
-from graphveil.privacy.loss import Gdp, SampledGaussian, epsilon_of
-from graphveil.privacy.paper_accounting import ORDERS, claimed_noise, fixed_batch_divergence, poisson_divergence
+from graphveil.privacy.accounting.loss import Gdp, SampledGaussian, epsilon_of
+from graphveil.privacy.accounting.paper import ORDERS, claimed_noise, fixed_batch_divergence, poisson_divergence
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import torch
 
 from graphveil.attacks.target import Perturbation
 from graphveil.graph import DenseRows, Graph, Lists, SparseRows
-from graphveil.methods.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
+from graphveil.learn.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
 
 BLOCK = 200_000  # changed hidden rows that are held at once
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.audit.lower_bounds import clopper_pearson
 from graphveil.errors import InputError
+from graphveil.statistics.lower_bounds import clopper_pearson
 
 FIGURES = (
     "auc",

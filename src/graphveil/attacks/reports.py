@@ -11,7 +11,7 @@ NAMES = ("multi-bit", "direction", "piecewise", "laplace")
 
 def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
     """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person."""
-    from graphveil.local import randomizers
+    from graphveil.exchange import randomizers
 
     if name == "multi-bit":
         return randomizers.MultiBit(epsilon, width)

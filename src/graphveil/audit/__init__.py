@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def audit_method(method: Any, promise: Any, data: Any = None, **options: Any) -> Audit:
-    """Audit a method under a promise; see :func:`graphveil.audit.central.audit_central` and ``local_audit.audit_local``."""
-    from graphveil.local.promise import Local
+    """Audit a method under a promise; see :func:`graphveil.audit.central.audit.audit_central` and ``local_audit.audit_local``."""
+    from graphveil.privacy.local import Local
 
     if isinstance(promise, Local):
-        from graphveil.audit.local_audit import audit_local
+        from graphveil.audit.local.audit import audit_local
 
         return audit_local(method, promise, data, **options)
-    from graphveil.audit.central import audit_central
+    from graphveil.audit.central.audit import audit_central
 
     return audit_central(method, promise, data, **options)
 

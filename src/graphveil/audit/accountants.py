@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from graphveil.audit.result import finite
-from graphveil.privacy.loss import (
+from graphveil.privacy.accounting.loss import (
     Gdp,
     LaplaceLoss,
     SampledGaussian,
@@ -169,7 +169,7 @@ def _relations() -> list[CrossCheck]:
 
 def _amplification() -> list[CrossCheck]:
     """Slots sampled for a whole run, randomised response inside: the exact ratio."""
-    from graphveil.privacy.loss import Pure
+    from graphveil.privacy.accounting.loss import Pure
 
     rate, inner = 0.09, 11.11
     lie = 1 / (1 + math.exp(inner))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from graphveil.audit.conformance import awkward_graph, example_promise
+from graphveil.audit.central.conformance import awkward_graph, example_promise
 from graphveil.audit.result import Audit
 from graphveil.audit.settings import audit_settings
 from graphveil.errors import InputError
-from graphveil.local.promise import LOCAL, Local
-from graphveil.methods.base import MODES, PrivateMethod
-from graphveil.methods.registry import METHODS, method_class
+from graphveil.methods.base import PrivateMethod
+from graphveil.methods.registry import MODES, method_class, method_names, modes_of
+from graphveil.privacy.local import LOCAL, Local
 from graphveil.privacy.promise import ADJACENCIES, Level, Relation
 
 Progress = Callable[[str, int, int], None]
@@ -30,33 +30,28 @@ def audit_everything(
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method
 
-    chosen = [method for name in METHODS for method in _modes(name) if method.mode in modes]
+    chosen = [method for name in method_names() for method in _modes(name) if method.mode in modes]
     jobs = [(method, promise) for method in chosen for promise in promises_of(method, epsilon, seed)]
     found: list[Audit] = []
     for number, (method, promise) in enumerate(jobs):
         if progress is not None:
             progress(f"audit {len(jobs)} promises", number, len(jobs))
-        found.append(audit_method(_fresh(method), promise, runs=runs, seed=seed))
+        found.append(audit_method(method.clone(), promise, runs=runs, seed=seed))
     if progress is not None:
         progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
     return found
 
 
 def _modes(name: str) -> Iterator[PrivateMethod]:
-    cls = method_class(name)
-    for mode in cls.modes:
-        yield cls().set_params(mode=mode) if "mode" in cls.parameter_defaults() else cls()
-
-
-def _fresh(method: PrivateMethod) -> PrivateMethod:
-    return type(method)(**method.get_params())
+    for mode in modes_of(name):
+        yield method_class(name, mode)(mode=mode)
 
 
 def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[Any]:
     """One promise per level that the method supports: undirected edges, zero-out, the first adjacency."""
     if LOCAL in method.supports:
         return [Local(*parts) for parts in LOCAL_PROMISES if _accepts(method, Local(*parts))]
-    small = _fresh(method).set_params(**audit_settings(method))
+    small = method.clone().set_params(**audit_settings(method))
     data, _ = awkward_graph(small, seed)
     widest = int(data.edge_index[0].bincount().max())
     found = []
@@ -75,7 +70,7 @@ def _accepts(method: PrivateMethod, promise: Local) -> bool:
     from graphveil.privacy.facts import PublicFacts
 
     try:
-        _fresh(method).checked_plan(PublicFacts(33, 6, 3), promise)
+        method.clone().plan(PublicFacts(33, 6, 3), promise)
     except InputError:
         return False
     return True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphveil.audit.conformance import Failure
+from graphveil.audit.central.conformance import Failure
 
 GREEN, RED = "no violation found", "violation found"
 ROUNDING = 1e-9

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.audit.lock_step import SampledShift, sample_scores
-from graphveil.audit.lower_bounds import likelihood_lower_bound
-from graphveil.audit.replay import Event, Recorder, Replayer
+from graphveil.audit.central.lock_step import SampledShift, sample_scores
+from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
-from graphveil.privacy.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.accounting.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import calibrate_scale
 from graphveil.privacy.promise import NodeLevel
+from graphveil.statistics.lower_bounds import likelihood_lower_bound
 
 DELTA = 1e-5
 
@@ -112,7 +112,7 @@ def star_with_live_scales(leaves: int = 5) -> Evidence:
 
 def thinning_by_true_degree() -> Evidence:
     """N5: somebody without edges never receives a noisy one, somebody with an edge does."""
-    from graphveil.methods.nip_gnn_influence import thinning_rates
+    from graphveil.methods.nip_gnn.influence import thinning_rates
 
     rates = thinning_rates(np.array([0.0, 1.0]), 4, 0.5, "printed")
     loss = math.inf if rates[0] == 0 < rates[1] else 0.0
@@ -137,7 +137,7 @@ def linear_amplification(claim: float) -> Callable[[], Evidence]:
 
 def clipped_gradient_turns_round(weight: float = 1e-4) -> Evidence:
     """P2: a person who enters a row with weight 1e-4 turns its clipped gradient by two clipping norms."""
-    from graphveil.methods.dpar_rows import mixed_gradient_sum
+    from graphveil.methods.dpar.rows import mixed_gradient_sum
 
     clip, reach, open_by = 1.0, 1e3 / weight, 1e-6
     own, other = (
@@ -158,7 +158,7 @@ def clipped_gradient_turns_round(weight: float = 1e-4) -> Evidence:
 def undirected_edge(claim: float = 1.0) -> Evidence:
     """A1: one friendship moves two rows of the sum."""
     from graphveil.graph import Lists
-    from graphveil.methods.aggregation import plain_sum
+    from graphveil.methods.common.aggregation import plain_sum
 
     rows = np.eye(2)
     joined = Lists.from_edge_index(np.array([[0, 1], [1, 0]]), 2)
@@ -173,7 +173,7 @@ def undirected_edge(claim: float = 1.0) -> Evidence:
 def cap_is_not_stable(nodes: int = 400, cap: int = 20) -> Evidence:
     """D3: everybody has D contacts; one person then knows everybody, and lists are cut to D again: unrelated entries go."""
     from graphveil.graph import Lists
-    from graphveil.methods.aggregation import plain_sum
+    from graphveil.methods.common.aggregation import plain_sum
 
     rng = np.random.default_rng(0)
     others = np.arange(1, nodes)
@@ -213,7 +213,7 @@ def root_of_the_group(cap: int = 5) -> Evidence:
 
 def seven_people() -> Evidence:
     """G1: every report of every contact on a graph of seven people, enumerated."""
-    from graphveil.local.randomizers import Contacts, NeighbourReplacement
+    from graphveil.exchange.randomizers import Contacts, NeighbourReplacement
 
     edges = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 4), (3, 5), (4, 6), (5, 6)]
     both = [*edges, *((b, a) for a, b in edges)]
@@ -230,7 +230,7 @@ def seven_people() -> Evidence:
 
 def attributes_in_the_clear(width: int = 84) -> Evidence:
     """L3: the attributes that are not chosen are sent as they are."""
-    from graphveil.local.randomizers import Piecewise, Rest
+    from graphveil.exchange.randomizers import Piecewise, Rest
 
     randomizer = Piecewise(1.0, width, sampled="paper", rest=Rest.RAW)
     a, b = np.zeros(width), np.ones(width)
@@ -241,7 +241,7 @@ def attributes_in_the_clear(width: int = 84) -> Evidence:
 
 def whole_budget_each(width: int = 6) -> Evidence:
     """L2: every one of m attributes gets the whole epsilon."""
-    from graphveil.local.randomizers import PerDimension, Piecewise
+    from graphveil.exchange.randomizers import PerDimension, Piecewise
 
     randomizer = Piecewise(1.0, width, sampled=width, per_dimension=PerDimension.WHOLE)
     x = np.ones(width)
@@ -252,11 +252,11 @@ def whole_budget_each(width: int = 6) -> Evidence:
 
 def edges_in_the_clear() -> Evidence:
     """L4: no mechanism touches the edges."""
-    from graphveil.local.lga_pgnn import LgaPgnn
-    from graphveil.local.promise import Local, Part
+    from graphveil.methods.lga_pgnn import LgaPgnn
     from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.local import Local, Part
 
-    rounds = LgaPgnn(mode="published").checked_plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
+    rounds = LgaPgnn(mode="published").plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
     touching = [round.name for round in rounds if round.part is Part.EDGES]
     loss = 0.0 if touching else math.inf
     how = f"{len(touching)} of {len(rounds)} rounds randomise edges; the others leave them to be sent as they are"

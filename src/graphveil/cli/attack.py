@@ -151,7 +151,7 @@ def _check(name: str, target: str | None, run: Path | None, reports: str | None,
 
 
 def _saved(run: Path) -> Victim:
-    from graphveil.methods.model import load_model
+    from graphveil.runs.load import load_model
 
     model = load_model(run)
     promise = model.certificate.promise

@@ -95,9 +95,10 @@ def audit(
 
 def _is_run(name: str) -> bool:
     """A folder of that name, or something that can only be a path."""
-    from graphveil.methods.registry import METHODS
 
-    return name not in METHODS and (Path(name).is_dir() or "/" in name)
+    from graphveil.methods.registry import method_names
+
+    return name not in method_names() and (Path(name).is_dir() or "/" in name)
 
 
 def _everything(epsilon: float, runs: int, seed: int) -> list[Audit]:

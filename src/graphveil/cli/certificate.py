@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.local.verify import read_certificate
-from graphveil.privacy.verify import read_json
+from graphveil.files import read_json
+from graphveil.runs.local_verify import read_certificate
 
 
 def certificate(

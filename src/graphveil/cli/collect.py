@@ -28,9 +28,9 @@ def collect(
     """Merge reports into one noisy graph file; says what it cost everybody and what was in the clear."""
     if out.suffix != ".npz":
         raise InputError(f"--out is {out}: give a name that ends in .npz")
+    from graphveil.exchange.collecting import collect as merge
+    from graphveil.exchange.edge_tables import Broadcast
     from graphveil.graph import write_npz
-    from graphveil.local.collecting import collect as merge
-    from graphveil.local.edge_tables import Broadcast
 
     start = time.perf_counter()
     found = merge(reports)

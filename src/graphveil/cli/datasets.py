@@ -11,7 +11,7 @@ from graphveil.cli import options as opt
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from graphveil.graph.registry import Card
+    from graphveil.graph.data.registry import Card
 
 EXACT = "exact figures: publish them only if the graph is public"
 
@@ -44,8 +44,8 @@ def datasets(
 
 
 def _list(as_json: bool) -> None:
-    from graphveil.graph.places import availability
-    from graphveil.graph.registry import GENERATED, cards
+    from graphveil.graph.data.places import availability
+    from graphveil.graph.data.registry import GENERATED, cards
 
     rows = [_card(card) | {"available": availability(name)} for name, card in cards().items()]
     rows += [{"name": name, "summary": text, "available": "generated"} for name, text in GENERATED.items()]
@@ -67,8 +67,8 @@ def _list(as_json: bool) -> None:
 
 
 def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> dict[str, Any]:
-    from graphveil.graph.places import availability
-    from graphveil.graph.registry import GENERATED, cards
+    from graphveil.graph.data.places import availability
+    from graphveil.graph.data.registry import GENERATED, cards
 
     card = cards().get(name)
     where = availability(name) if card or name in GENERATED else "here"
@@ -77,8 +77,8 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
         if prepare or plot:
             raise InputError(f"{name} is not on this machine: add --download")
         return body | {"measured": False, "statistics": _printed(card)}
-    from graphveil.graph.datasets import load_dataset
-    from graphveil.graph.measures import degree_histogram, statistics
+    from graphveil.graph.data.load import load_dataset
+    from graphveil.graph.data.measures import degree_histogram, statistics
 
     with opt.progress_bar() as bar:
         data = load_dataset(
@@ -94,7 +94,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
         "notes_on_data": list(data.get("notes") or ()),
     }
     if plot is not None:
-        from graphveil.graph.plots import plot_graph
+        from graphveil.report.graph_plots import plot_graph
 
         body["plot"] = str(plot_graph(data, plot, title=name if prepare is None else f"{name}, {prepare}"))
     return body

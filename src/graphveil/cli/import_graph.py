@@ -54,9 +54,9 @@ def import_tables(
     as_json: opt.AsJson = False,
 ) -> None:
     """Import an edge table and a node table into one .npz graph file."""
-    from graphveil.graph.columns import parse_column, parse_columns
-    from graphveil.graph.importing import ImportPlan, import_graph
-    from graphveil.graph.tables import TableFile
+    from graphveil.graph.formats.columns import parse_column, parse_columns
+    from graphveil.graph.formats.importing import ImportPlan, import_graph
+    from graphveil.graph.formats.tables import TableFile
 
     if on_missing not in ("raise", "zero"):
         raise InputError(f"--on-missing is {on_missing!r}: give raise or zero")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.errors import InputError
-from graphveil.local.promise import Local
 from graphveil.methods.base import PrivateMethod, Progress
-from graphveil.methods.registry import method_class
+from graphveil.methods.registry import build
+from graphveil.privacy.local import Local
 from graphveil.privacy.promise import (
     ADJACENCIES,
     Adjacency,
@@ -83,17 +83,13 @@ BadRows = Annotated[
 
 def build_method(name: str, mode: str | None, settings: list[str] | None) -> PrivateMethod:
     """The method with its ``--mode`` and ``--set`` options."""
-    cls = method_class(name)
-    defaults = cls.parameter_defaults()
-    if mode is not None and mode not in cls.modes:
-        raise InputError(f"{name} has no mode {mode!r}; it has: {', '.join(cls.modes)}")
-    values: dict[str, Any] = {} if mode is None or "mode" not in defaults else {"mode": mode}
+    values: dict[str, Any] = {"mode": mode or "sound"}
     for setting in settings or []:
         key, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set takes key=value, got {setting!r}")
         values[key] = _parsed(text)
-    return cls().set_params(**values)
+    return build(name, values)
 
 
 def _parsed(text: str) -> Any:

@@ -8,8 +8,8 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
-from graphveil.local.promise import Local
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Local
 
 AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that can report"
 
@@ -51,9 +51,9 @@ def plan(
     else:
         facts = PublicFacts(nodes, features, classes, directed)
     if local is not None:
-        _show_local(chosen, chosen.checked_plan(facts, local), local, facts, as_json)
+        _show_local(chosen, chosen.plan(facts, local), local, facts, as_json)
         return
-    body = chosen.checked_plan(facts, promise).to_json()
+    body = chosen.plan(facts, promise).to_json()
     if as_json:
         opt.print_json({"method": chosen.name, "mode": chosen.mode, **body})
         return
@@ -84,7 +84,7 @@ def plan(
 
 def _show_local(method: Any, rounds: Any, promise: Local, facts: PublicFacts, as_json: bool) -> None:
     """The rounds of a local method: what everybody will be asked, and what it will cost them."""
-    from graphveil.local.certificate import LocalCertificate
+    from graphveil.exchange.certificate import LocalCertificate
 
     asked = [(round, facts.nodes) for round in rounds]
     certificate = LocalCertificate.of(

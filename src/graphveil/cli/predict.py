@@ -24,7 +24,7 @@ def predict(
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
-    from graphveil.methods.model import load_model
+    from graphveil.runs.load import load_model
 
     model = load_model(run)
     graph = opt.load_data(data, model.certificate.seed, prepare)

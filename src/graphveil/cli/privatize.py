@@ -54,12 +54,12 @@ def privatize(
     as_json: opt.AsJson = False,
 ) -> None:
     """Randomise every record of a table once; the reports may leave, the records stay."""
-    from graphveil.graph.tables import TableFile
-    from graphveil.local.collecting import openness_note
-    from graphveil.local.edge_tables import Broadcast, EdgeReporter
-    from graphveil.local.graph_source import GraphSource
-    from graphveil.local.promise import Local, Openness
-    from graphveil.local.tables import Privatizer
+    from graphveil.exchange.collecting import openness_note
+    from graphveil.exchange.edge_tables import Broadcast, EdgeReporter
+    from graphveil.exchange.graph_source import GraphSource
+    from graphveil.exchange.tables import Privatizer
+    from graphveil.graph.formats.tables import TableFile
+    from graphveil.privacy.local import Local, Openness
     from graphveil.privacy.noise import Noise
 
     promise = Local(features_epsilon, labels_epsilon, edges_epsilon)

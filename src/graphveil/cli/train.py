@@ -66,15 +66,15 @@ def train(
     if holders is not None and local is None:
         raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
 
+    from graphveil.exchange.holders import partition
     from graphveil.graph.validate import validate
-    from graphveil.local.holders import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.ledger import Ledger
 
     graph_data = opt.load_data(data, seed, prepare, split)
     graph = validate(graph_data, on_bad_rows=on_bad_rows)
-    chosen.checked_plan(PublicFacts.of(graph), promise)
+    chosen.plan(PublicFacts.of(graph), promise)
     parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
     ledger = None
     if out is not None:

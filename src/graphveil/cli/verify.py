@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.methods.registry import verify_run
-from graphveil.privacy.verify import SCOPE
+from graphveil.runs.verify import SCOPE, verify_run
 
 
 def verify(

@@ -1,18 +1,13 @@
 """What we learn from: data sets, file formats, validation, splits, synthetic graphs and contact lists.
 
-Tables (:mod:`graphveil.graph.importing`) and pictures (:mod:`graphveil.graph.plots`) have their own modules.
+Tables (:mod:`graphveil.graph.formats.importing`) and pictures (:mod:`graphveil.report.graph_plots`) have their own modules.
 """
 
-from graphveil.graph.convert import from_networkx, from_scipy, to_networkx, to_scipy_graph
-from graphveil.graph.datasets import dataset_names, load_dataset
-from graphveil.graph.graph import KINDS, UNLABELLED, Graph
-from graphveil.graph.lists import GRID, Lists
-from graphveil.graph.measures import Statistics, statistics
-from graphveil.graph.npz import read_npz, write_npz
-from graphveil.graph.preparation import prepare
-from graphveil.graph.registry import Card, cards
-from graphveil.graph.rows import DenseRows, Rows, SparseRows
-from graphveil.graph.splits import (
+from graphveil.graph.data.load import dataset_names, load_dataset
+from graphveil.graph.data.measures import Statistics, statistics
+from graphveil.graph.data.preparation import prepare
+from graphveil.graph.data.registry import Card, cards
+from graphveil.graph.data.splits import (
     inductive_split,
     official_split,
     per_class_split,
@@ -20,7 +15,12 @@ from graphveil.graph.splits import (
     seeded_splits,
     stratified_split,
 )
-from graphveil.graph.synthetic import csbm, powerlaw_sbm
+from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
+from graphveil.graph.formats.convert import from_networkx, from_scipy, to_networkx, to_scipy_graph
+from graphveil.graph.formats.npz import read_npz, write_npz
+from graphveil.graph.graph import KINDS, UNLABELLED, Graph
+from graphveil.graph.lists import GRID, Lists
+from graphveil.graph.rows import DenseRows, Rows, SparseRows
 from graphveil.graph.validate import validate
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Between the arrays of a graph file (:mod:`graphveil.graph.npz`) and PyG ``Data``: nothing is lost either way."""
+"""Between the arrays of a graph file (:mod:`graphveil.graph.formats.npz`) and PyG ``Data``: nothing is lost either way."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""The contract of every central method: parameters in ``__init__``, ``plan`` from public facts, ``fit`` through a curator."""
+"""The contract of every method: options as fields, ``plan`` from public facts, ``fit`` through a curator (or from reports)."""
 
 from __future__ import annotations
 
-import inspect
-import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from graphveil.errors import DataWarning, InputError
 from graphveil.methods.card import Card
+from graphveil.methods.options import Options, refuse_unknown
+from graphveil.methods.registry import SOUND, method_class
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.curator import Curator, PaperCurator, Tape
 from graphveil.privacy.facts import PublicFacts
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from graphveil.methods.model import Model
 
 Progress = Callable[[str, int, int], None]
-MODES = ("sound", "published")
 PUBLIC_COINS = 0x5EED  # stream of public randomness (initial weights, neighbour caps); never used for noise
 
 OWN_ROW = (
@@ -46,17 +45,29 @@ class Predictor(Protocol):
     def arrays(self) -> dict[str, np.ndarray]: ...
 
 
-class PrivateMethod:
-    """A method with hyper-parameters as constructor arguments; subclasses give ``plan`` and ``learn``."""
+class PrivateMethod(Options):
+    """A method with options as fields; subclasses give ``design`` and ``learn``.
+
+    Each mode is a class of its own: ``Gap(mode="published")`` makes the published class of the method that ``Gap`` is.
+    """
 
     card: ClassVar[Card]
-    modes: ClassVar[tuple[str, ...]] = MODES
     gaps: ClassVar[tuple[Gap, ...]] = ()
-    mode: str = "sound"
-    may_be_zero: ClassVar[frozenset[str]] = frozenset()  # counts for which none is a sensible number
+    mode: str = SOUND
+
+    def __new__(cls, *, mode: str | None = None, **options: Any) -> Self:
+        chosen: Any = cls if mode in (None, cls.mode) else method_class(cls.card.name, mode)
+        if chosen is not cls:
+            return chosen(**options)  # type: ignore[no-any-return]
+        refuse_unknown(cls, cls.card.name, options)
+        return super().__new__(cls)
 
     @property
     def name(self) -> str:
+        return self.card.name
+
+    @property
+    def _title(self) -> str:
         return self.card.name
 
     @property
@@ -64,8 +75,8 @@ class PrivateMethod:
         """The guarantees this method proves (sound) or claims (published)."""
         raise NotImplementedError
 
-    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
-        """The releases this method will make; reads nothing but public facts."""
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        """The releases this method will make for a promise it supports; reads nothing but public facts."""
         raise NotImplementedError
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
@@ -75,6 +86,13 @@ class PrivateMethod:
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         """The predictor saved as ``config`` and ``arrays``."""
         raise NotImplementedError
+
+    def facts(self, data: Any) -> PublicFacts:
+        """The public facts of these data as a fit would see them."""
+        from graphveil.graph import Graph
+        from graphveil.graph.validate import validate
+
+        return PublicFacts.of(self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")))
 
     def arrange(self, graph: Graph) -> Graph:
         """The graph with the public masks this method needs; may read nothing but masks, and notes what it changed."""
@@ -96,14 +114,18 @@ class PrivateMethod:
         on_bad_rows: str = "raise",
         progress: Progress | None = None,
         tape: Tape | None = None,
+        plan: Plan | None = None,
     ) -> Model:
-        """Train on a PyG ``Data`` object under ``promise``; noise comes from the operating system unless ``seed`` is given."""
+        """Train on a PyG ``Data`` object under ``promise``; noise comes from the operating system unless ``seed`` is given.
+
+        ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand.
+        """
         from graphveil.graph import Graph
         from graphveil.graph.validate import validate
         from graphveil.methods.model import Model
 
         graph = self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
-        plan = self.checked_plan(PublicFacts.of(graph), promise)
+        plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
         kind = PaperCurator if self.mode == "published" else Curator
         curator = kind(graph, plan, Noise(seed), ledger, tape)
@@ -122,77 +144,44 @@ class PrivateMethod:
         )
         return Model(self, predictor, certificate)
 
-    def checked_plan(self, facts: PublicFacts, promise: Promise) -> Plan:
-        """The plan for a promise this method supports, with the default delta filled in."""
-        self.check_parameters()
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+        """The releases this method will make, for a promise it supports; the default delta is filled in."""
         promise = promise.with_default_delta(facts.nodes)
         if promise.guarantee not in self.supports and promise.level is not Level.NONE:
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
-            verb = "proves" if self.mode == "sound" else "claims"
+            verb = "proves" if self.mode == SOUND else "claims"
             raise InputError(f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {verb}: {known}")
         if promise.private and promise.target_delta >= 1 / facts.nodes:
             message = (
                 f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
             )
-            warnings.warn(message, DataWarning, stacklevel=3)
+            warnings.warn(message, DataWarning, stacklevel=2)
         if promise.adjacency is Adjacency.EDGE_DIRECTED and not facts.directed:
             message = "these data are undirected: edge-directed protects one stored direction, not the friendship"
-            warnings.warn(message, DataWarning, stacklevel=3)
-        return self.plan(facts, promise)
+            warnings.warn(message, DataWarning, stacklevel=2)
+        self.check()
+        return self.design(facts, promise)
 
-    def check_parameters(self) -> None:
-        """Refuse parameters of the wrong kind; subclasses add their own."""
-        if self.mode not in self.modes:
-            raise InputError(f"{self.name} has no mode {self.mode!r}; it has: {', '.join(self.modes)}")
-        hints = get_type_hints(type(self).__init__)
-        for name, value in self.get_params().items():
-            if not _fits(value, hints[name]):
-                raise InputError(f"{self.name}: option {name} takes {_spoken(hints[name])}, got {value!r}")
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                self._check_range(name, value)
+    def planned(self, facts: PublicFacts, promise: Promise, plan: Plan | None) -> Plan:
+        """``plan`` if it is for these facts and this promise, else an error; without one, a new plan."""
+        if plan is None:
+            return self.plan(facts, promise)
+        if plan.facts != facts or plan.promise != promise.with_default_delta(facts.nodes):
+            raise InputError(f"the plan given to {self.name} is for other public facts or another promise")
+        return plan
 
-    def _check_range(self, name: str, value: float) -> None:
-        """Counts start at 1, rates are positive, dropout is a probability, nothing is negative; all before any spending."""
-        default = self.parameter_defaults()[name]
-        least = 0 if isinstance(default, float) or isinstance(value, float) or name in self.may_be_zero else 1
-        if name == "dropout" and value >= 1:
-            raise InputError(f"{self.name}: dropout must be below 1, got {value}")
-        if name.endswith("rate") and value <= 0:
-            raise InputError(f"{self.name}: {name} must be positive, got {value}")
-        if not least <= value <= 1e9:
-            raise InputError(f"{self.name}: {name} must lie between {least} and 1e9, got {value}")
+    def set_params(self, **values: Any) -> Self:
+        """Options by name; another ``mode`` turns this object into one of that mode's class, with its defaults."""
+        mode = values.get("mode", self.mode)
+        if mode != self.mode and (other := method_class(self.name, mode)) is not type(self):
+            kept = {name: value for name, value in self._changed().items() if name in other.parameter_defaults()}
+            changed = other(**kept | {name: value for name, value in values.items() if name != "mode"})
+            self.__dict__.clear()
+            self.__class__ = other  # type: ignore[assignment]
+            self.__dict__.update(changed.__dict__)
+            return self
+        return super().set_params(**values)
 
-    @classmethod
-    def parameter_defaults(cls) -> dict[str, Any]:
-        signature = inspect.signature(cls.__init__)
-        return {name: p.default for name, p in signature.parameters.items() if name != "self"}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.parameter_defaults()}
-
-    def set_params(self, **values: Any) -> PrivateMethod:
-        for name, value in values.items():
-            if name not in self.parameter_defaults():
-                known = ", ".join(self.parameter_defaults())
-                raise InputError(f"{self.name} has no option {name!r}; it has: {known}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        changed = {k: v for k, v in self.get_params().items() if v != self.parameter_defaults()[k]}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a parameter has its annotated type; whole numbers pass for floats, NaN and infinity for nothing."""
-    allowed = get_args(hint) or (hint,)
-    if isinstance(value, bool):
-        return bool in allowed
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    return isinstance(value, tuple(allowed)) or (isinstance(value, int) and float in allowed)
-
-
-def _spoken(hint: Any) -> str:
-    words = {int: "a whole number", float: "a number", str: "a name", bool: "true or false", type(None): "nothing"}
-    return " or ".join(words.get(part, str(part)) for part in get_args(hint) or (hint,))
+    def _changed(self) -> dict[str, Any]:
+        defaults = self.parameter_defaults()
+        return {key: value for key, value in self.get_params().items() if value != defaults[key] and key != "mode"}

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.aggregation import aggregate, hop_sensitivity
 from graphveil.methods.base import PrivateMethod, Progress
-from graphveil.methods.branches import branch_parameters
 from graphveil.methods.card import Card
-from graphveil.methods.group_training import calibrated, descend_on_groups, group_release
-from graphveil.methods.own_predictor import centred
+from graphveil.methods.common.aggregation import aggregate, hop_sensitivity
+from graphveil.methods.common.branches import branch_parameters
+from graphveil.methods.common.group_training import calibrated, descend_on_groups, group_release
+from graphveil.methods.common.own_predictor import centred
+from graphveil.methods.options import Count, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
@@ -59,35 +60,23 @@ class DpSage(PrivateMethod):
         formula="logits = head(selu([U x_i, V sum_k w_k x_k])); at inference the sum carries Gaussian noise",
         when="as a baseline: the noise grows with the number of rows a person touches, so gap and ballot are better",
     )
-    modes = ("sound",)
 
-    def __init__(
-        self,
-        max_degree: int = 5,
-        hidden: int = 16,
-        steps: int = 50,
-        batch_rate: float = 0.2,
-        clip: float = 0.5,
-        learning_rate: float = 0.02,
-        message_clip: float = 0.5,
-        table_share: float = 0.3,
-    ) -> None:
-        self.max_degree = max_degree
-        self.hidden = hidden
-        self.steps = steps
-        self.batch_rate = batch_rate
-        self.clip = clip
-        self.learning_rate = learning_rate
-        self.message_clip = message_clip
-        self.table_share = table_share
+    max_degree: Count = 5
+    hidden: Count = 16
+    steps: Count = 50
+    batch_rate: Positive = 0.2
+    clip: NonNegative = 0.5
+    learning_rate: Positive = 0.02
+    message_clip: NonNegative = 0.5
+    table_share: NonNegative = 0.3
 
     @property
     def supports(self) -> frozenset[Guarantee]:
         people = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
         return frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in people for relation in Relation)
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
+    def check(self) -> None:
+        super().check()
         if min(self.max_degree, self.hidden, self.steps) < 1 or min(self.clip, self.message_clip) <= 0:
             raise InputError("dp-sage needs max_degree, hidden and steps of at least 1 and positive clips")
         if not (0 < self.batch_rate <= 1 and 0 < self.table_share < 1):
@@ -95,7 +84,7 @@ class DpSage(PrivateMethod):
 
     # -- plan ----------------------------------------------------------------------------------------------------
 
-    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if facts.features == 0:
             raise InputError("dp-sage aggregates features, but this graph has none")
         return calibrated(

@@ -10,7 +10,7 @@ and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.gnn import train_on
+from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact
@@ -49,39 +50,28 @@ class EdgeRand(PrivateMethod):
         formula="pair (i, j) changes with probability 1/(e^eps + 1); then GraphSAGE, GCN or SGC",
         when="small graphs at large epsilon; at epsilon 1 more than a quarter of all pairs are noise, so gap or mlp win",
     )
-    modes = ("sound",)
 
-    def __init__(
-        self,
-        backbone: str = "sage",
-        max_edges: int = 50_000_000,
-        hidden: int = 64,
-        epochs: int = 100,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        dropout: float = 0.5,
-    ) -> None:
-        self.backbone = backbone
-        self.max_edges = max_edges
-        self.hidden = hidden
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.dropout = dropout
+    backbone: Literal["sage", "gcn", "sgc"] = "sage"
+    max_edges: Count = 50_000_000
+    hidden: Count = 64
+    epochs: Count = 100
+    learning_rate: Positive = 0.01
+    weight_decay: NonNegative = 5e-4
+    dropout: Fraction = 0.5
 
     @property
     def supports(self) -> frozenset[Guarantee]:
         edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
         return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
+    def check(self) -> None:
+        super().check()
         if self.backbone not in OPERATORS:
             raise InputError(f"edge-rand has no backbone {self.backbone!r}; it has: {', '.join(OPERATORS)}")
         if min(self.hidden, self.epochs, self.max_edges) < 1 or not 0 <= self.dropout < 1:
             raise InputError("edge-rand needs hidden, epochs and max_edges of at least 1, and dropout in [0, 1)")
 
-    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if not promise.private:
             release = Release("edges", Exact(), {EDGE: 1.0}, "no coins at epsilon = inf")
             return Plan(promise, facts, (release,))
@@ -103,7 +93,7 @@ class EdgeRand(PrivateMethod):
         return train_on(curator, self, self.backbone, arcs, coins, progress, keep_arcs=True)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        from graphveil.methods.gnn_network import GnnPredictor
+        from graphveil.learn.gnn_network import GnnPredictor
 
         return GnnPredictor.restore(config, arrays)
 

@@ -13,6 +13,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
+from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact
@@ -47,33 +48,24 @@ class Sage(PrivateMethod):
         "Inductive Representation Learning on Large Graphs (Hamilton, Ying and Leskovec, NeurIPS 2017)",
         "h = selu(X U + mean_N(X) V), logits = h U' + mean_N(h) V'",
     )
-    modes = ("sound",)
     operator: ClassVar[str] = "sage"
 
-    def __init__(
-        self,
-        hidden: int = 64,
-        epochs: int = 200,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        dropout: float = 0.5,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.dropout = dropout
+    hidden: Count = 64
+    epochs: Count = 200
+    learning_rate: Positive = 0.01
+    weight_decay: NonNegative = 5e-4
+    dropout: Fraction = 0.5
 
     @property
     def supports(self) -> frozenset[Guarantee]:
         return frozenset()
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
+    def check(self) -> None:
+        super().check()
         if min(self.hidden, self.epochs) < 1 or not 0 <= self.dropout < 1 or self.learning_rate <= 0:
             raise InputError(f"{self.name} needs positive hidden, epochs and learning_rate, and dropout in [0, 1)")
 
-    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         everybody = {kind: 1.0 for kind, count in facts.kinds.items() if count}
         return Plan(promise, facts, (Release("graph", Exact(), everybody, "the raw graph: nothing is protected"),))
 
@@ -82,7 +74,7 @@ class Sage(PrivateMethod):
         return train_on(curator, self, self.operator, arcs, coins, progress, keep_arcs=False)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        from graphveil.methods.gnn_network import GnnPredictor
+        from graphveil.learn.gnn_network import GnnPredictor
 
         return GnnPredictor.restore(config, arrays)
 
@@ -123,7 +115,7 @@ def train_on(
 ) -> Any:
     """A graph network trained on public records and the arcs given; ``keep_arcs`` makes it predict on them, too."""
     from graphveil.graph import Lists
-    from graphveil.methods.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
+    from graphveil.learn.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
 
     facts, records, kind = curator.facts, curator.open_records(), Operator(operator)
     network = GraphNetwork.initialised(kind, facts.features + 1, options.hidden, facts.classes, coins)

@@ -8,7 +8,8 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.open_training import train_openly
+from graphveil.methods.common.open_training import train_openly
+from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
@@ -38,32 +39,21 @@ class Mlp(PrivateMethod):
         formula="softmax(W3 selu(W2 selu(W1 x)))",
         when="as the non-private line, or at edge level where it costs nothing",
     )
-    modes = ("sound",)
 
-    def __init__(
-        self,
-        hidden: int = 64,
-        layers: int = 3,
-        epochs: int = 100,
-        learning_rate: float = 3e-3,
-        weight_decay: float = 0.0,
-        dropout: float = 0.5,
-        best_epoch: bool = True,
-    ) -> None:
-        self.hidden = hidden
-        self.layers = layers
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.best_epoch = best_epoch
+    hidden: Count = 64
+    layers: Count = 3
+    epochs: Count = 100
+    learning_rate: Positive = 3e-3
+    weight_decay: NonNegative = 0.0
+    dropout: Fraction = 0.5
+    best_epoch: bool = True
 
     @property
     def supports(self) -> frozenset[Guarantee]:
         edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
         return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
 
-    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         return Plan(promise, facts, ())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -12,15 +12,13 @@ import numpy as np
 import torch
 
 from graphveil.errors import InputError, PrivacyError
+from graphveil.files import write_json
 from graphveil.graph import Graph
 from graphveil.graph.validate import validate
-from graphveil.local.verify import read_certificate
 from graphveil.methods.base import Predictor, PrivateMethod
-from graphveil.methods.registry import file_digests, method_class
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
-from graphveil.privacy.verify import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,24 +132,6 @@ class Model:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
 
 
-def load_model(path: str | Path) -> Model:
-    """A model saved by :meth:`Model.save`."""
-    from safetensors.numpy import load_file
-
-    folder = Path(path)
-    config = read_json(folder / "model.json")
-    certificate = read_certificate(read_json(folder / "certificate.json"))
-    try:
-        arrays = load_file(folder / "model.safetensors")
-    except Exception as error:  # safetensors raises its own, undocumented types
-        raise InputError(f"{folder / 'model.safetensors'} cannot be read: {error}") from None
-    try:
-        method = method_class(config["method"])().set_params(**config["parameters"])
-        return Model(method, method.restore(config["predictor"], arrays), certificate)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None
-
-
 def open_run_folder(folder: Path) -> None:
     """Create the folder of a run; refuse one that already holds a finished run."""
     if (folder / "certificate.json").exists():
@@ -164,8 +144,7 @@ def open_run_folder(folder: Path) -> None:
         raise InputError(f"the folder {folder} is not writable")
 
 
-def write_json(path: Path, body: dict[str, Any]) -> None:
-    """Write JSON so that the file is either complete or absent."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(draft, path)
+def file_digests(run: Path) -> dict[str, str]:
+    """SHA-256 of the files of a run, all of which hold released values only."""
+    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
+    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names if (run / name).is_file()}

@@ -1,121 +1,145 @@
-"""Every method by name; classes are imported when asked for, so that listing and planning stay quick."""
+"""Every method by name and mode; classes are imported when asked for, so that listing and planning stay quick.
+
+Outsiders add theirs with ``gv.register(MyMethod)``, or by an entry point of the group ``graphveil.methods`` that names the class;
+then planning, saving, loading, audits and the command line know it.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import math
-import warnings
+from collections.abc import Iterator
 from difflib import get_close_matches
-from importlib import import_module
-from pathlib import Path
-from typing import Any
+from functools import cache
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphveil.errors import GraphveilError, InputError
-from graphveil.local.certificate import LocalCertificate
-from graphveil.local.verify import is_local, local_disagreements
-from graphveil.methods.base import PrivateMethod
-from graphveil.privacy.certificate import Certificate, prove
-from graphveil.privacy.verify import disagreements, read_json, read_ledger
+from graphveil.errors import InputError
 
-METHODS: dict[str, tuple[str, str]] = {
-    "ballot": ("graphveil.methods.ballot", "Ballot"),
-    "mlp": ("graphveil.methods.mlp", "Mlp"),
-    "local": ("graphveil.local.recommended", "LocalRecipe"),
-    "lpgnn": ("graphveil.local.lpgnn", "Lpgnn"),
-    "graph-privatizer": ("graphveil.local.graph_privatizer", "GraphPrivatizer"),
-    "rr-edges": ("graphveil.local.rr_edges", "RrEdges"),
-    "lga-pgnn": ("graphveil.local.lga_pgnn", "LgaPgnn"),
-    "ldp-gnn": ("graphveil.local.lga_pgnn", "LdpGnn"),
-    "lap-gnn": ("graphveil.local.baselines", "LapGnn"),
-    "rand-gnn": ("graphveil.local.baselines", "RandGnn"),
-    "random-features-gnn": ("graphveil.local.baselines", "RandomFeaturesGnn"),
-    "degree-gnn": ("graphveil.local.baselines", "DegreeGnn"),
-    "dp-mlp": ("graphveil.methods.dp_mlp", "DpMlp"),
-    "gap": ("graphveil.methods.gap", "Gap"),
-    "sage": ("graphveil.methods.gnn", "Sage"),
-    "gcn": ("graphveil.methods.gnn", "Gcn"),
-    "sgc": ("graphveil.methods.gnn", "Sgc"),
-    "edge-rand": ("graphveil.methods.edge_rand", "EdgeRand"),
-    "dpdgc": ("graphveil.methods.dpdgc", "Dpdgc"),
-    "dpar": ("graphveil.methods.dpar", "Dpar"),
-    "dp-sage": ("graphveil.methods.dp_sage", "DpSage"),
-    "nip-gnn": ("graphveil.methods.nip_gnn", "NipGnn"),
+if TYPE_CHECKING:
+    from graphveil.methods.base import PrivateMethod
+
+    M = TypeVar("M", bound=PrivateMethod)
+
+GROUP = "graphveil.methods"
+SOUND, PUBLISHED = "sound", "published"
+MODES = (SOUND, PUBLISHED)
+
+# name -> the class of each of its modes, as "module:class" below graphveil.methods
+BUILT_IN: dict[str, dict[str, str]] = {
+    "ballot": {SOUND: "ballot:Ballot"},
+    "mlp": {SOUND: "mlp:Mlp"},
+    "local": {SOUND: "local:LocalRecipe"},
+    "lpgnn": {SOUND: "lpgnn:Lpgnn", PUBLISHED: "lpgnn:Lpgnn"},
+    "graph-privatizer": {
+        SOUND: "graph_privatizer:GraphPrivatizer",
+        PUBLISHED: "graph_privatizer:GraphPrivatizer",
+    },
+    "rr-edges": {SOUND: "rr_edges:RrEdges", PUBLISHED: "rr_edges:RrEdges"},
+    "lga-pgnn": {SOUND: "lga_pgnn:LgaPgnn", PUBLISHED: "lga_pgnn:LgaPgnn"},
+    "ldp-gnn": {SOUND: "lga_pgnn:LdpGnn", PUBLISHED: "lga_pgnn:LdpGnn"},
+    "lap-gnn": {SOUND: "lga_pgnn.baselines:LapGnn"},
+    "rand-gnn": {SOUND: "lga_pgnn.baselines:RandGnn"},
+    "random-features-gnn": {SOUND: "lga_pgnn.baselines:RandomFeaturesGnn"},
+    "degree-gnn": {SOUND: "lga_pgnn.baselines:DegreeGnn"},
+    "dp-mlp": {SOUND: "dp_mlp:DpMlp", PUBLISHED: "dp_mlp:DpMlp"},
+    "gap": {SOUND: "gap:Gap", PUBLISHED: "gap:Gap"},
+    "sage": {SOUND: "gnn:Sage"},
+    "gcn": {SOUND: "gnn:Gcn"},
+    "sgc": {SOUND: "gnn:Sgc"},
+    "edge-rand": {SOUND: "edge_rand:EdgeRand"},
+    "dpdgc": {SOUND: "dpdgc:Dpdgc", PUBLISHED: "dpdgc:Dpdgc"},
+    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar:Dpar"},
+    "dp-sage": {SOUND: "dp_sage:DpSage"},
+    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn:NipGnn"},
 }
+_REGISTERED: dict[str, dict[str, type[PrivateMethod]]] = {}
 
 
-def method_class(name: str) -> type[PrivateMethod]:
-    """The class of a method, by its registered name."""
-    if name not in METHODS:
-        close = get_close_matches(name, METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"unknown method {name!r}{hint} (known: {', '.join(METHODS)})")
-    module, attribute = METHODS[name]
-    cls: type[PrivateMethod] = getattr(import_module(module), attribute)
+def register(cls: type[M]) -> type[M]:
+    """Make a method known by the name on its card, in the mode it is for; also usable as a decorator."""
+    name, mode = cls.card.name, cls.mode
+    known = _REGISTERED.get(name, {}).get(mode)
+    if name in BUILT_IN or (known is not None and known.__qualname__ != cls.__qualname__):
+        raise InputError(f"there is already a method {name!r}: give yours another name on its card")
+    _REGISTERED.setdefault(name, {})[mode] = cls
     return cls
+
+
+@cache
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    return {point.name: point for point in metadata.entry_points(group=GROUP)}
+
+
+def _installed(name: str) -> None:
+    """Load the entry points of this name; ``name-published`` is the published mode of ``name``."""
+    for key in (name, f"{name}-{PUBLISHED}"):
+        point = _entry_points().get(key)
+        if point is None:
+            continue
+        try:
+            cls = point.load()
+        except Exception as error:  # somebody else's package: whatever it raises becomes one line
+            raise InputError(f"method {name!r} ({point.value}) cannot be loaded: {error}") from error
+        if cls.card.name not in _REGISTERED or cls.mode not in _REGISTERED[cls.card.name]:
+            register(cls)
+
+
+def method_names() -> Iterator[str]:
+    """Every name: built in, registered, and installed by entry point."""
+    yield from BUILT_IN
+    yield from _REGISTERED
+    yield from (name for name in _entry_points() if name not in _REGISTERED and not name.endswith(f"-{PUBLISHED}"))
+
+
+def modes_of(name: str) -> tuple[str, ...]:
+    """The modes in which there is a method of this name."""
+    if name in BUILT_IN:
+        return tuple(BUILT_IN[name])
+    if name not in _REGISTERED:
+        _installed(name)
+    if name not in _REGISTERED:
+        known = list(method_names())
+        close = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"unknown method {name!r}{hint} (known: {', '.join(known)})")
+    return tuple(_REGISTERED[name])
+
+
+def method_class(name: str, mode: str = SOUND) -> type[PrivateMethod]:
+    """The class of a method, by its registered name and mode."""
+    modes = modes_of(name)
+    if mode not in modes:
+        raise InputError(f"{name} has no mode {mode!r}; it has: {', '.join(modes)}")
+    if name in _REGISTERED:
+        return _REGISTERED[name][mode]
+    module, _, attribute = BUILT_IN[name][mode].partition(":")
+    cls: type[PrivateMethod] = getattr(import_module(f"graphveil.methods.{module}"), attribute)
+    return cls
+
+
+def build(name: str, parameters: dict[str, Any]) -> PrivateMethod:
+    """The method of this name with these options; ``mode`` among them chooses the class."""
+    return method_class(name, parameters.get("mode", SOUND))(**parameters)
 
 
 def methods() -> list[dict[str, Any]]:
     """All methods: name, paper, whom to trust, what is protected, modes and the guarantees per mode."""
-    return [describe(name) for name in METHODS]
+    return [describe(name) for name in method_names()]
 
 
 def describe(name: str) -> dict[str, Any]:
     """One method's card, with the guarantees of each of its modes and its default parameters."""
-    cls = method_class(name)
+    classes = {mode: method_class(name, mode) for mode in modes_of(name)}
     guarantees = {}
-    for mode in cls.modes:
-        method = cls().set_params(mode=mode) if "mode" in cls.parameter_defaults() else cls()
-        triples = sorted((g.level, g.adjacency, g.relation) for g in method.supports)
+    for mode, cls in classes.items():
+        triples = sorted((g.level, g.adjacency, g.relation) for g in cls(mode=mode).supports)
         guarantees[mode] = [dict(zip(("level", "adjacency", "relation"), map(str, t), strict=True)) for t in triples]
-    levels = sorted({g["level"] for mode in guarantees.values() for g in mode})
+    first = next(iter(classes.values()))
     return {
-        **cls.card.to_json(),
-        "modes": list(cls.modes),
-        "levels": levels,
+        **first.card.to_json(),
+        "modes": list(classes),
+        "levels": sorted({g["level"] for mode in guarantees.values() for g in mode}),
         "supports": guarantees,
-        "gaps": [{"code": gap.code, "text": gap.text} for gap in cls.gaps],
-        "defaults": cls.parameter_defaults(),
+        "gaps": [{"code": gap.code, "text": gap.text} for gap in classes.get(PUBLISHED, first).gaps],
+        "defaults": first.parameter_defaults(),
+        "published_defaults": classes[PUBLISHED].parameter_defaults() if PUBLISHED in classes else None,
     }
-
-
-def verify_run(run: Path) -> tuple[list[str], float | None]:
-    """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
-    body, ledger = read_json(run / "certificate.json"), read_ledger(run / "ledger.jsonl")
-    if is_local(body):
-        return _verify_local(run, body, ledger)
-    try:
-        certificate = Certificate.from_json(body)
-        method = method_class(certificate.method)().set_params(**certificate.parameters)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plan = method.checked_plan(certificate.facts, certificate.promise)
-        epsilon = prove(plan, certificate.releases)[0]
-    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        return [f"the certificate cannot be interpreted: {error}"], None
-    found = disagreements(body, ledger, plan) + _edited_files(run)
-    return found, epsilon if math.isfinite(epsilon) else None
-
-
-def _verify_local(run: Path, body: dict[str, Any], ledger: list[Any]) -> tuple[list[str], float | None]:
-    try:
-        cls = method_class(body["method"])
-        if body["mode"] not in cls.modes or body["mode"] != body["parameters"].get("mode", "sound"):
-            raise InputError(f"the method has no mode {body['mode']!r}, or its parameters name another one")
-        certificate = LocalCertificate.from_json(body)
-        method: Any = cls().set_params(**certificate.parameters)
-        gaps = method.known_gaps(certificate.promise)
-    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return [f"the certificate cannot be interpreted: {error}"], None
-    return local_disagreements(body, ledger, gaps) + _edited_files(run), certificate.epsilon
-
-
-def file_digests(run: Path) -> dict[str, str]:
-    """SHA-256 of the files of a run, all of which hold released values only."""
-    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
-    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names if (run / name).is_file()}
-
-
-def _edited_files(run: Path) -> list[str]:
-    recorded, found = read_json(run / "manifest.json"), file_digests(run)
-    names = sorted({*recorded, *found})
-    return [f"{name} is not the file that was saved" for name in names if recorded.get(name) != found.get(name)]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.privacy.accounting.loss import amplified_epsilon
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.loss import amplified_epsilon
 from graphveil.privacy.mechanisms import (
     DpGradient,
     EdgeFlips,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.privacy.loss import Loss, compose
+from graphveil.privacy.accounting.loss import Loss, compose
 from graphveil.privacy.plan import Release
 
 

@@ -13,7 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, SampledGroup, Unbounded, Zcdp
+from graphveil.privacy.accounting.loss import (
+    Gdp,
+    LaplaceLoss,
+    Loss,
+    Pure,
+    SampledGaussian,
+    SampledGroup,
+    Unbounded,
+    Zcdp,
+)
 from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid, rounding
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from graphveil.errors import PrivacyError
+from graphveil.privacy.accounting.loss import Gdp, Loss, amplified_epsilon, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.facts import KINDS, PublicFacts
-from graphveil.privacy.loss import Gdp, Loss, amplified_epsilon, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
 from graphveil.privacy.promise import Adjacency, Level, Promise
 

@@ -1,0 +1,339 @@
+"""``check_private_method``: the one suite every method must pass in sound mode, and must fail in published mode with exactly
+the codes on its card."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import kstest, laplace
+
+from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
+from graphveil.audit.central.replay import Diverged, Event, Recorder, Replayer
+from graphveil.errors import GraphveilError, InputError, PrivacyError
+from graphveil.methods.base import PrivateMethod
+from graphveil.methods.model import Model
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
+from graphveil.privacy.noise import grid
+from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+TOLERANCE = 1e-9
+UNIT_LAPLACE = laplace(scale=1 / math.sqrt(2)).cdf
+FALSE_ALARM = 6.0  # standard errors: a correct scale fails with probability below 1e-8 per release
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One check that did not hold, where, and how it showed."""
+
+    check: str
+    release: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.check} {self.release}: {self.detail}".replace(" :", ":")
+
+
+@dataclass
+class Report:
+    """What the suite found for one method: failures, and the gap codes they exhibit."""
+
+    method: str
+    promises: list[Promise] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+    largest: dict[str, float] = field(default_factory=dict)
+    moved: dict[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # by release: measured, declared, at the largest share
+
+    def add(self, plan: Plan, failure: Failure) -> None:
+        self.failures.append(failure)
+        matching = [g.code for g in plan.gaps if g.check == failure.check and failure.release.startswith(g.release)]
+        self.codes.update(matching or [f"unexplained {failure.check}"])
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run leaves behind; on a neighbour, with the same releases, it must come out the same."""
+
+    arrays: dict[str, np.ndarray]
+    config: dict[str, Any]
+    certificate: dict[str, Any]
+    predictions: Any
+
+    def differences(self, model: Model, neighbour: Neighbour) -> list[str]:
+        arrays = model.predictor.arrays()
+        found = ["the model"] if any(not np.array_equal(v, arrays[k]) for k, v in self.arrays.items()) else []
+        found += ["the configuration of the model"] if model.predictor.config() != self.config else []
+        found += ["the certificate"] if model.certificate.to_json() != self.certificate else []
+        moved = (model.predict_proba(neighbour.data) != self.predictions).any(dim=1).numpy()
+        if neighbour.record is not None:
+            moved[neighbour.record] = False  # a prediction may read the node's own row
+        return found + (["somebody else's prediction"] if moved.any() else [])
+
+
+class ConformanceError(GraphveilError):
+    """A method did not keep the contract; ``report`` and ``codes`` say how."""
+
+    def __init__(self, report: Report) -> None:
+        self.report, self.codes = report, frozenset(report.codes)
+        first = "; ".join(str(failure) for failure in report.failures[:3])
+        super().__init__(
+            f"{report.method}: {len(report.failures)} checks failed ({', '.join(sorted(report.codes))}): {first}"
+        )
+
+
+def check_private_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Report:
+    """Run every check on every guarantee the method names; raise :class:`ConformanceError` on the first report of failures."""
+    report = inspect_method(method, promises, seed)
+    if report.failures:
+        raise ConformanceError(report)
+    return report
+
+
+def inspect_method(
+    method: PrivateMethod,
+    promises: Iterable[Promise] | None = None,
+    seed: int = 0,
+    on: tuple[Any, dict[str, int]] | None = None,
+) -> Report:
+    """The report behind :func:`check_private_method`, without raising; ``on``: a graph and the names of its awkward nodes."""
+    report = Report(repr(method))
+    data, names = on or awkward_graph(method, seed)
+    widest = int(np.bincount(data.edge_index[0].numpy(), minlength=1).max())
+    for promise in promises or [example_promise(g, widest) for g in sorted(method.supports, key=str)]:
+        report.promises.append(promise)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check_promise(report, method, data, names, promise, seed)
+    return report
+
+
+def awkward_graph(method: PrivateMethod, seed: int = 0) -> tuple[Any, dict[str, int]]:
+    """The worst-case graph for a method: with a clique above its cap, if it has one, so that the cap is put to the test."""
+    cap = method.get_params().get("max_degree") if method.mode == "published" else None
+    return worst_case_graph(seed, clique=8 if cap is None else min(int(1.3 * cap) + 3, 140))
+
+
+def example_promise(guarantee: Guarantee, max_degree: int, epsilon: float = 4.0) -> Promise:
+    """A promise of this kind for a test graph whose largest degree is ``max_degree``."""
+    bound = max_degree if guarantee.adjacency is Adjacency.BOUNDED_DEGREE else None
+    k = 2 if guarantee.level is Level.K_NEIGHBOR else None
+    return Promise(guarantee.level, guarantee.adjacency, guarantee.relation, epsilon, 1e-4, k=k, max_degree=bound)
+
+
+def _check_promise(
+    report: Report, method: PrivateMethod, data: object, names: dict[str, int], promise: Promise, seed: int
+) -> None:
+    plan = method.plan(method.facts(data), promise)
+    known = plan.epsilon() if plan.provable else plan.corrected
+    if known is not None and known > promise.epsilon * (1 + TOLERANCE):
+        report.add(plan, Failure("promise", "", f"epsilon {known:.4g} is accounted, {promise.epsilon:g} was promised"))
+    recorder = Recorder()
+    try:
+        model = method.fit(data, promise, seed=seed, tape=recorder, on_bad_rows="zero", plan=plan)
+    except PrivacyError as error:
+        report.add(plan, Failure("refused", "", str(error)))
+        return
+    if not plan.adaptive and [r.to_json() for r in model.certificate.releases] != plan.to_json()["releases"]:
+        report.add(plan, Failure("ledger", "", "the releases that happened are not those of the plan"))
+    if model.certificate.epsilon is not None and model.certificate.epsilon > plan.epsilon() * (1 + TOLERANCE):
+        report.add(plan, Failure("ledger", "", "the ledger cost more than the plan"))
+    for failure in (
+        *_noise_law(recorder.events),
+        *_peeks(recorder.events),
+        *_repeats(method, data, plan, recorder, seed),
+    ):
+        report.add(plan, failure)
+    for failure in (
+        *_without_noise(method, data, promise),
+        *_bad_row(method, data, names, plan, recorder, report, seed),
+    ):
+        report.add(plan, failure)
+    for failure in _batch_law(recorder.events, model.certificate.releases):
+        report.add(plan, failure)
+    left = Left(
+        model.predictor.arrays(), model.predictor.config(), model.certificate.to_json(), model.predict_proba(data)
+    )
+    for neighbour in neighbours(data, names, promise, seed, plan.weaker):
+        for failure in _replay(method, neighbour, plan, recorder.events, left, report, seed):
+            report.add(plan, failure)
+
+
+def _replay(
+    method: PrivateMethod,
+    neighbour: Neighbour,
+    plan: Plan,
+    events: list[Event],
+    left: Left | None,
+    report: Report,
+    seed: int,
+) -> Iterable[Failure]:
+    """Same path, clean values within the declared sensitivity, and a model made of released values only."""
+    replayer = Replayer(events, neighbour.record)
+    try:
+        model = method.fit(neighbour.data, plan.promise, seed=seed, tape=replayer, on_bad_rows="zero", plan=plan)
+        replayer.finish()
+    except Diverged as error:
+        yield Failure("path", "", f"{error} ({neighbour.story})")
+        return
+    except PrivacyError as error:
+        yield Failure("refused", "", f"{error} ({neighbour.story})")
+        return
+    for name, distance, bound in _worst(replayer, neighbour.kind):
+        share = distance / bound if bound else (math.inf if distance > TOLERANCE else 0.0)
+        if share >= report.largest.get(name, -1.0):
+            report.largest[name], report.moved[name] = share, (distance, bound)
+        if distance > bound * (1 + TOLERANCE) + TOLERANCE:
+            yield Failure("sensitivity", name, f"moved by {distance:.4g}, declared {bound:.4g} ({neighbour.story})")
+    if left is not None and not any(event.what == "peek" for event in events):
+        for what in left.differences(model, neighbour):
+            yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
+
+
+def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
+    worst: dict[str, tuple[float, float]] = {}
+    for measured in replayer.measured:
+        release = measured.release
+        bound = release.bound(kind)
+        if isinstance(release.mechanism, DpGradient):
+            bound *= sum(release.mechanism.rows)
+        if isinstance(release.mechanism, Exact):
+            continue
+        if measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
+            worst[release.name] = (measured.distance, bound)
+    return [(name, distance, bound) for name, (distance, bound) in worst.items()]
+
+
+def _residuals(events: list[Event]) -> list[tuple[str, str | Callable[..., Any], np.ndarray]]:
+    """What was added to each clean value, in units of the declared scale (standard deviation 1 if all is well)."""
+    found = []
+    for event in events:
+        match event.mechanism:
+            case Gaussian(sigma) | DpGradient(sigma):
+                scale, law = sigma, "norm"
+            case Laplace(scale):
+                scale, law = scale * math.sqrt(2), UNIT_LAPLACE
+            case _:
+                continue
+        found.append((event.name, law, (event.released - event.clean).ravel() / scale))
+    return found
+
+
+def _noise_law(events: list[Event]) -> Iterable[Failure]:
+    """Noise has the declared scale and is never used twice."""
+    seen: dict[bytes, str] = {}
+    by_name: dict[tuple[str, Any], list[np.ndarray]] = {}
+    for name, law, residual in _residuals(events):
+        by_name.setdefault((name, law), []).append(residual)
+        head = np.round(residual[:16], 6).tobytes()
+        if head in seen:
+            yield Failure("noise", name, f"the noise of {seen[head]} was used again")
+        seen[head] = name
+    for event in events:
+        scale = getattr(event.mechanism, "sigma", getattr(event.mechanism, "scale", None))
+        if scale is not None and isinstance(event.mechanism, (Gaussian, DpGradient, Laplace)):
+            cells = np.asarray(event.released) / grid(scale)
+            if not np.array_equal(cells, np.rint(cells)):
+                yield Failure(
+                    "noise", event.name, "released values are off the public grid: last digits may betray the input"
+                )
+                break
+    for (name, law), parts in by_name.items():
+        sample = np.concatenate(parts)
+        spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
+        if abs(float(np.mean(sample**2)) - 1) > FALSE_ALARM * spread:
+            yield Failure("noise", name, f"its variance is {np.mean(sample**2):.3g} of the declared one")
+        elif kstest(sample, law).pvalue < 1e-9:
+            yield Failure("noise", name, "it does not have the declared law")
+        if len(np.unique(np.round(np.abs(sample), 8))) < 0.99 * len(sample):
+            yield Failure("noise", name, "numbers are not drawn one by one: values repeat, perhaps with another sign")
+
+
+def _peeks(events: list[Event]) -> Iterable[Failure]:
+    for name in sorted({event.name for event in events if event.what == "peek"}):
+        yield Failure("unaccounted", name, "private data were read without noise and without account")
+
+
+def _batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
+    """Batches are Poisson: independent coins of the declared rate, new ones every step."""
+    rates = {r.name: r.mechanism.rate for r in releases if isinstance(r.mechanism, DpGradient)}
+    drawn: dict[str, list[np.ndarray]] = {}
+    for event in events:
+        if event.what == "coins" and event.name in rates and event.released is not None:
+            drawn.setdefault(event.name, []).append(event.released)
+    for name, coins in drawn.items():
+        table, rate = np.array(coins, dtype=float), rates[name]
+        error = math.sqrt(rate * (1 - rate) / table.size)
+        if abs(table.mean() - rate) > FALSE_ALARM * error:
+            yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
+        sizes = table.sum(axis=1)
+        least = (
+            rate * (1 - rate) * table.shape[1] * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
+        )  # variance of Poisson batches
+        if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
+            yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
+        if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
+            yield Failure("batches", name, "every step draws the same batch")
+
+
+def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, seed: int) -> Iterable[Failure]:
+    """A seeded run repeats exactly; unseeded runs differ."""
+    again, free, other = Recorder(), Recorder(), Recorder()
+    method.fit(data, plan.promise, seed=seed, tape=again, on_bad_rows="zero", plan=plan)
+    method.fit(data, plan.promise, tape=free, plan=plan)
+    method.fit(data, plan.promise, tape=other, plan=plan)
+    pairs = zip(first.events, again.events, strict=False)
+    if any(a.released is not None and not np.array_equal(a.released, b.released) for a, b in pairs):
+        yield Failure("seed", "", "two runs with one seed released different values")
+    for a, b in zip(free.events, other.events, strict=False):
+        if a.what == "release" and not isinstance(a.mechanism, Exact) and np.array_equal(a.released, b.released):
+            yield Failure("noise", a.name, "two runs drew the same noise")
+            return
+
+
+def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Iterable[Failure]:
+    """epsilon = inf: every release is the clean value, said so on the certificate."""
+    recorder = Recorder()
+    certificate = method.fit(data, replace(promise, epsilon=math.inf), tape=recorder).certificate
+    for event in recorder.events:
+        if event.what == "release" and not np.array_equal(event.clean, event.released):
+            yield Failure("infinite epsilon", event.name, "noise was added although none was asked for")
+            return
+    reads = any(event.what == "release" for event in recorder.events)
+    if reads and (certificate.holds or certificate.epsilon is not None):
+        yield Failure("infinite epsilon", "", "the certificate claims a guarantee for a run without noise")
+
+
+def _bad_row(
+    method: PrivateMethod,
+    data: object,
+    names: dict[str, int],
+    plan: Plan,
+    recorder: Recorder,
+    report: Report,
+    seed: int,
+) -> Iterable[Failure]:
+    """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""
+    promise = plan.promise
+    if promise.level is Level.EDGE:
+        return
+    hub = names["hub"]
+    poisoned = data.clone()  # type: ignore[attr-defined]
+    poisoned.x[hub, 0] = math.nan
+    try:
+        method.fit(poisoned, promise, seed=seed, plan=plan)
+        yield Failure("bad row", "", "a row with NaN was accepted silently")
+    except InputError:
+        pass
+    except PrivacyError as error:
+        yield Failure("bad row", "", str(error))
+    if promise.relation is Relation.ZERO_OUT:
+        neighbour = Neighbour(poisoned, "a hub with a NaN feature", hub, "train")
+        yield from _replay(method, neighbour, plan, recorder.events, None, report, seed)

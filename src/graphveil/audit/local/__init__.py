@@ -1,0 +1,1 @@
+"""Audits of methods that trust nobody."""

@@ -1,0 +1,223 @@
+"""The audit of a local method: every round's exact ratio on what it really hears, and what is sent in the clear.
+
+A method runs once on a small graph while the audit listens to its rounds: which broadcast each one hears. Then each randomizer
+is compared on records that differ in one unit (``exact_ratios.py``), and the run is repeated on another graph with the same
+reports, which shows whatever the collector reads besides them (``local_replay.py``). Rounds on the same vertex add up, as
+the certificate says; a raw part, or a report that one record can send and the other cannot, makes the observed epsilon infinite.
+The sum is of pure epsilons; the sampled bound of a Gaussian round (``NeighbourMean``) holds at that round's delta, so a sum
+with it in is a yardstick beside the promise and not itself a bound.
+Tests: ``tests/audit/test_local_audit.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphveil.audit.central.conformance import Failure
+from graphveil.audit.central.neighbours import worst_case_graph
+from graphveil.audit.local.exact_ratios import Ratio, audit_randomizer, edge_domain
+from graphveil.audit.local.replay import listen, replay
+from graphveil.audit.result import Audit, Evidence, Share
+from graphveil.audit.settings import audit_settings
+from graphveil.audit.witnesses import witnesses
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers import Contacts, NeighbourMean, Randomizer, Unit
+from graphveil.exchange.report import Round
+from graphveil.methods.local_method import LocalMethod, Session
+from graphveil.privacy.local import Local, Part
+from graphveil.privacy.noise import Noise
+from graphveil.privacy.plan import Gap
+from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
+
+CHECKS = (
+    "each round's largest log-ratio over records that differ in one unit is at most its declared epsilon",
+    "reports are drawn with the stated probabilities",
+    "the rounds add up to no more than the promise, and what is sent in the clear is said so",
+    "a client that is asked twice repeats its report",
+    "with equal reports and raw parts, broadcasts, scores and certificate are equal on another graph",
+)
+
+
+def audit_local(
+    method: Any,
+    promise: Local,
+    data: Any = None,
+    *,
+    name: str = "",
+    runs: int = 1,
+    seed: int = 0,
+    small: bool = True,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Audit:
+    """Audit a local ``method`` under ``promise``; ``runs`` is accepted for symmetry: exact ratios need one run."""
+    started, tell = time.perf_counter(), progress or (lambda stage, done, total: None)
+    if not isinstance(method, LocalMethod):
+        raise InputError(f"{method.name} trusts a curator and has no level local; use --level node or edge")
+    settings = audit_settings(method) if small else {}
+    method = method.clone().set_params(**settings)
+    data = local_graph(seed) if data is None else data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        heard = listen(method, data, promise, seed)
+        certificate, session = heard.model.certificate, heard.session
+        noise, evidence, failures, shares = Noise(seed + 17), [], [], []
+        rounds = list(session.collector.rounds.values())
+        for number, round in enumerate(rounds):
+            tell("rounds", number, len(rounds))
+            ratio, bound = _round(round, heard.broadcasts.get(round.name), certificate.facts, session, noise)
+            evidence.append(ratio)
+            declared = round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
+            stated = getattr(round.randomizer, "claim", declared) if math.isinf(declared) else declared
+            shares.append(Share(round.name, ratio.epsilon, stated))
+            failures += bound
+        tell("rounds", len(rounds), len(rounds))
+        failures += _memory(session, heard.broadcasts)
+        failures += replay(method, data, promise, seed, heard)
+    evidence = [*evidence, *_in_the_clear(promise, method)]
+    claimed = promise.epsilon if certificate.epsilon_claimed is None else certificate.epsilon_claimed
+    claimed = promise.epsilon if method.mode == "sound" else claimed
+    shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
+    codes = sorted(set(_engaged(certificate.gaps, rounds))) if shown else []
+    total = Evidence("all rounds", sum(e.epsilon for e in evidence), _added(rounds),
+                     min((e.confidence for e in evidence), default=1.0))  # fmt: skip
+    return Audit(
+        method=method.name,
+        mode=method.mode,
+        promise=promise.to_json(),
+        data=f"{name or 'worst-case graph (generated)'}, {certificate.facts.nodes} nodes",
+        settings=settings,
+        claimed=claimed,
+        provable=math.inf if certificate.epsilon is None else certificate.epsilon,
+        shares=tuple(shares),
+        failures=tuple(failures),
+        codes=tuple(codes),
+        witnesses=witnesses(method.name, _engaged(certificate.gaps, rounds)),
+        evidence=(*evidence, total) if len(evidence) != 1 else tuple(evidence),
+        checks=CHECKS,
+        notes=tuple(certificate.warnings),
+        seed=seed,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _engaged(gaps: Iterable[Gap], rounds: list[Round]) -> list[str]:
+    """The gaps that concern this promise: those of the whole method, and those of a round that is asked."""
+    return [gap.code for gap in gaps if not gap.release or any(r.name.startswith(gap.release) for r in rounds)]
+
+
+def _added(rounds: list[Round]) -> str:
+    """How the total was reached; a bound at a delta does not add to pure epsilons as a bound."""
+    added = "exact ratios of one vertex's reports, added up"
+    gaussian = [round.name for round in rounds if isinstance(round.randomizer, NeighbourMean)]
+    return f"{added}; with {', '.join(gaussian)} at its delta a yardstick, not a bound" if gaussian else added
+
+
+def local_graph(seed: int) -> Any:
+    """The worst-case graph with attributes in the public range 0..1."""
+    data, _ = worst_case_graph(seed)
+    data.x = torch.sigmoid(2 * data.x)
+    return data
+
+
+def _round(round: Round, broadcast: Any, facts: Any, session: Session, noise: Noise) -> tuple[Evidence, list[Failure]]:
+    """The exact ratio of one round, and the checks it failed."""
+    randomizer: Any = round.randomizer
+    name = f"round {round.name}"
+    lists = None if session.everybody is None else session.everybody.lists
+    if getattr(randomizer, "lists", 0) is None and lists is not None:
+        randomizer = replace(randomizer, lists=lists)
+        leaked = _edges_of_others(randomizer, lists, broadcast)
+        if leaked is not None:
+            detail = "a report that is possible with one edge of the graph is impossible without it"
+            return Evidence(name, math.inf, leaked), [Failure("exact ratio", round.name, detail)]
+    if isinstance(randomizer, NeighbourMean):
+        return _gaussian_round(randomizer, name, broadcast, noise), []
+    ratio = audit_randomizer(randomizer, round.part, facts.classes, facts.nodes, broadcast, noise)
+    declared = randomizer.swap_epsilon if round.part is Part.EDGES else randomizer.epsilon
+    failures = []
+    if ratio.epsilon > declared * (1 + 1e-9) + 1e-9:
+        failures.append(Failure("exact ratio", round.name, f"log-ratio {ratio.epsilon:.4g}, declared {declared:.4g}"))
+    if math.isinf(ratio.epsilon):
+        failures.append(Failure("exact ratio", round.name, randomizer.unbounded or "the log-ratio is infinite"))
+    if not ratio.honest:
+        failures.append(Failure("law", round.name, "reports are not drawn with the stated probabilities"))
+    return Evidence(name, ratio.epsilon, _how(ratio, randomizer), code=""), failures
+
+
+def _how(ratio: Ratio, randomizer: Randomizer) -> str:
+    reports = "all reports" if ratio.whole else "drawn and extreme reports"
+    infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
+    unit = "one contact exchanged" if randomizer.unit is not Unit.VERTEX else "any two records"
+    return f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
+
+
+def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | None:
+    """Whether some vertex's report shows an edge of the graph outright, for a mechanism that reads everybody's lists."""
+    pairs = edge_domain(randomizer, lists)
+    found = 0
+    for whole, fewer in pairs[:40]:
+        for a, b in ((whole, fewer), (fewer, whole)):
+            if np.any((_support(a, broadcast) != 0) & (_support(b, broadcast) == 0)):
+                found += 1
+                break
+    if not found:
+        return None
+    return f"{type(randomizer).__name__}: {found} of {min(len(pairs), 40)} edges decide what some vertex can report"
+
+
+def _support(randomizer: Any, broadcast: Any) -> np.ndarray:
+    """Which slots each record can be reported as: a small dense table, for graphs of this size only."""
+    if hasattr(randomizer, "reach"):
+        return np.asarray(randomizer.reach().toarray() != 0)
+    candidates = randomizer.candidates(broadcast)
+    table = np.eye(len(candidates), dtype=bool)
+    table[candidates.owners, candidates.targets] = True
+    return table
+
+
+def _gaussian_round(randomizer: NeighbourMean, name: str, broadcast: Any, noise: Noise) -> Evidence:
+    """Gaussian reports have no worst ratio: a sampled bound at their delta, on the two contacts that are farthest apart."""
+    rows = np.asarray(broadcast, dtype=np.float64)
+    distance = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+    first, second = np.unravel_index(np.argmax(distance), distance.shape)
+    a, b = np.array([first]), np.array([second])
+    draws = 20_000
+    worlds = [randomizer.randomize(Contacts.of([record] * draws), broadcast, noise) for record in (a, b)]
+    sigma, centre = randomizer.sigma(1), randomizer.means(Contacts.of([a, b]), broadcast)
+    change = centre[0] - centre[1]
+    scores = [((reports - centre.mean(axis=0)) @ change) / sigma**2 for reports in worlds]
+    bound = epsilon_lower_bound(scores[0], scores[1], randomizer.delta, CONFIDENCE)
+    how = f"NeighbourMean, one contact exchanged: {draws} draws per world at delta {randomizer.delta:g}"
+    return Evidence(name, bound.epsilon, how, CONFIDENCE)
+
+
+def _in_the_clear(promise: Local, method: LocalMethod) -> list[Evidence]:
+    """Raw parts have no epsilon; raw edges are public by declaration, unless a paper claims to protect them."""
+    found = []
+    for part in promise.raw:
+        if part is not Part.EDGES:
+            found.append(
+                Evidence(f"raw {part}", math.inf, f"{part} are sent in the clear: any two records differ visibly")
+            )
+    return found
+
+
+def _memory(session: Session, heard: dict[str, Any]) -> list[Failure]:
+    """Asked again, a client repeats its report."""
+    failures = []
+    for client in session.clients[:1]:
+        for name, broadcast in heard.items():
+            round = session.collector.rounds[name]
+            if getattr(round.randomizer, "lists", 0) is None:
+                continue
+            if client.report(name, broadcast).to_bytes() != client.report(name, broadcast).to_bytes():
+                failures.append(Failure("memory", name, "a second request was answered with fresh noise"))
+    return failures

@@ -1,0 +1,103 @@
+"""Owner-bucket response: the bucket of a contact by k-ary randomised response, then any member of the bucket."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width
+from graphveil.exchange.randomizers.label import LabelResponse
+from graphveil.privacy.noise import Array, Noise
+
+
+@dataclass(frozen=True)
+class BucketResponse(Randomizer):
+    """One owned contact u becomes a member of its bucket with e^epsilon/(e^epsilon + G - 1), else of another one.
+
+    The broadcast gives every slot's bucket 0..G-1; it must come from public or released values only. ``owned``: each
+    undirected edge is reported by one endpoint (:func:`owns`), so an edge costs epsilon once; the number of owned contacts
+    is public. Directed lists hold each arc once and are reported whole (``owned=False``). Records are contacts: one id, an
+    array of ids or lists, each contact an independent record. Lemma: P(r | u) = P(bucket r | bucket u) times a law within r's
+    bucket that does not see u and cancels in the ratio, so it is epsilon exactly for unequal buckets. (Weighing members by
+    e^(epsilon [same bucket]) in one shot does not have this property.) Test: ``tests/exchange/test_edge_randomizers.py``.
+    """
+
+    unit: ClassVar[Unit] = Unit.EDGE
+    budget: float
+    buckets: int
+    owned: bool = True
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        check_width("the number of buckets", self.buckets, 2)
+
+    @property
+    def response(self) -> LabelResponse:
+        return LabelResponse(self.budget, self.buckets)
+
+    @property
+    def epsilon(self) -> float:
+        return self.response.epsilon
+
+    @property
+    def edge_epsilon(self) -> float:
+        """Only the owner reports the edge; without owners it may stand in two lists."""
+        return self.epsilon if self.owned else 2 * self.epsilon
+
+    def own(self, records: Any, ids: np.ndarray) -> Contacts:
+        """The contacts that these slots own."""
+        lists = Contacts.of(records)
+        if not self.owned:
+            return lists
+        kept = owns(np.asarray(ids)[lists.owners], lists.targets)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(lists.owners[kept], minlength=len(lists)))])
+        return Contacts(starts.astype(np.int64), lists.targets[kept])
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        bucket_of = self._checked(broadcast)
+        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
+        if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
+            raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
+        chosen = self.response.randomize(bucket_of[contacts].ravel(), None, rng)
+        sizes = np.bincount(bucket_of, minlength=self.buckets)
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
+        picks = np.argsort(bucket_of, kind="stable")[first[chosen] + within]
+        if isinstance(records, Contacts):
+            return Contacts(records.starts, picks)
+        return int(picks[0]) if contacts.ndim == 0 else picks.reshape(contacts.shape)
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        bucket_of = self._checked(broadcast)
+        bucket = bucket_of[int(report)]
+        size = np.count_nonzero(bucket_of == bucket)
+        return self.response.log_density(bucket_of[int(record)], bucket) - math.log(size)
+
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
+        """Unbiased one-hot buckets of the true contacts."""
+        return self.response.estimate(self._checked(broadcast)[np.asarray(reports)])
+
+    def variance(self, record: Any = None) -> Array:
+        """For a contact in the bucket ``record``."""
+        return self.response.variance(record)
+
+    def _checked(self, broadcast: Any) -> np.ndarray:
+        bucket_of = np.asarray(broadcast, dtype=np.int64)
+        if bucket_of.ndim != 1 or bucket_of.size == 0 or bucket_of.min() < 0 or bucket_of.max() >= self.buckets:
+            raise InputError(f"the broadcast must give every slot a bucket in 0..{self.buckets - 1}")
+        if len(np.unique(bucket_of)) < self.buckets:
+            raise InputError("a bucket has no member: number the buckets that occur 0, 1, ... (they are public)")
+        return bucket_of
+
+
+def owns(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
+    """Whether the sender owns the undirected edge: a public hash of the pair, the opposite for the other end."""
+    low, high = np.minimum(sender, receiver).astype(np.uint64), np.maximum(sender, receiver).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = (low * np.uint64(0x9E3779B97F4A7C15)) ^ (high * np.uint64(0xC2B2AE3D27D4EB4F))
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+    return ((mixed >> np.uint64(63)) == 0) == (sender < receiver)

@@ -1,0 +1,115 @@
+"""What a client sends: the reports of some vertices in one round, as bytes without pickles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers.base import Contacts, Randomizer
+from graphveil.privacy.local import Part
+
+Values = np.ndarray | sp.csr_matrix | Contacts
+
+
+@dataclass(frozen=True)
+class Round:
+    """One exchange: which part of the record is randomised how. ``hears`` names the public broadcast it reads."""
+
+    name: str
+    part: Part
+    randomizer: Randomizer
+    hears: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "_").isidentifier():
+            raise InputError(f"a round is named by letters, digits and hyphens, got {self.name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The reports of the vertices ``ids`` of one holder in the round ``round``: one row, or one list, per vertex."""
+
+    round: str
+    ids: np.ndarray
+    values: Values
+    holder: str = "all"
+
+    def __post_init__(self) -> None:
+        rows = len(self.values) if isinstance(self.values, Contacts) else self.values.shape[0]
+        if rows != len(self.ids):
+            raise InputError(f"round {self.round!r}: {rows} reports for {len(self.ids)} vertices")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, number: int) -> Any:
+        """One vertex's report."""
+        return self.values[number].toarray()[0] if sp.issparse(self.values) else self.values[number]
+
+    def to_bytes(self) -> bytes:
+        """The same report always gives the same bytes."""
+        from safetensors.numpy import save
+
+        arrays = {"ids": np.ascontiguousarray(self.ids, dtype=np.int64)} | pack(self.values)
+        about = json.dumps({"holder": self.holder, "round": self.round})  # one entry: the order of several is not fixed
+        return bytes(save(arrays, {"report": about}))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Report:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            arrays = load(content)
+            size = int.from_bytes(content[:8], "little")
+            about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["report"])
+            return cls(about["round"], arrays.pop("ids"), unpack(arrays), about["holder"])
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise InputError(f"these bytes are no report: {error}") from None
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def pack(values: Values) -> dict[str, np.ndarray]:
+    """Values as named plain arrays."""
+    if isinstance(values, Contacts):
+        return {"starts": values.starts.astype(np.int64), "targets": values.targets.astype(np.int64)}
+    if sp.issparse(values):
+        shape = np.array(values.shape, dtype=np.int64)
+        parts = {"data": values.data, "indices": values.indices, "indptr": values.indptr}
+        return {name: np.ascontiguousarray(part) for name, part in parts.items()} | {"shape": shape}
+    return {"values": np.ascontiguousarray(values)}
+
+
+def unpack(arrays: dict[str, np.ndarray]) -> Values:
+    """The inverse of :func:`pack`."""
+    if "targets" in arrays:
+        return Contacts(arrays["starts"], arrays["targets"])
+    if "indptr" in arrays:
+        shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+        return sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    return arrays["values"]
+
+
+def digest_of(broadcast: Any) -> str:
+    """SHA-256 of a (public) broadcast; empty if there is none."""
+    if broadcast is None:
+        return ""
+    if isinstance(broadcast, Contacts) or sp.issparse(broadcast):
+        arrays = pack(broadcast)
+    else:
+        arrays = {"values": np.ascontiguousarray(broadcast)}
+    state = hashlib.sha256()
+    for name in sorted(arrays):
+        state.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        state.update(arrays[name].tobytes())
+    return state.hexdigest()

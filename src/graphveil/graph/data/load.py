@@ -1,0 +1,177 @@
+"""``load_dataset``: one line from a name or a file to a graph with a split."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphveil.errors import InputError
+from graphveil.graph.data.download import Progress
+from graphveil.graph.data.places import file_of, wheel_files
+from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
+from graphveil.graph.data.preparation import prepare as apply_steps
+from graphveil.graph.data.registry import GENERATED, Card, Variant, cards
+from graphveil.graph.data.sources import download, read_built
+from graphveil.graph.data.splits import (
+    FRACTIONS,
+    Fractions,
+    add_note,
+    cut_edges,
+    official_split,
+    per_class_split,
+    random_split,
+    stratified_split,
+)
+from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
+from graphveil.graph.data.wheel import cora_arrays
+from graphveil.graph.formats.npz import read_arrays
+from graphveil.graph.graph import UNLABELLED
+from graphveil.graph.layout import MASKS, data_from_arrays
+
+GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm), strict=True))
+SPLITS = ("random", "stratified", "per-class", "official", "inductive", "paper")
+
+
+def load_dataset(
+    name: str | Path,
+    seed: int = 0,
+    *,
+    split: str = "random",
+    fractions: Fractions | None = None,
+    prepare: str | Sequence[str] | None = None,
+    directed: bool | None = None,
+    max_degree: int | None = None,
+    progress: Callable[[str], Progress] | None = None,
+    **options: Any,
+) -> Data:
+    """A data set by name, or an ``.npz`` file by path, with train, validation and test masks.
+
+    Names are looked up in ``$GRAPHVEIL_DATA``, then in the user's cache, then in installed wheels, and then downloaded
+    through PyG. ``csbm`` and ``powerlaw-sbm`` are generated from ``seed`` with ``options`` (e.g. ``phi=0.9``).
+
+    Args:
+        seed: of the split, and of generated graphs.
+        split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
+            in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
+            cut), or ``paper`` (what the paper named by ``prepare`` does).
+        fractions: train, validation and test shares.
+        prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
+        directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
+        max_degree: cut everybody's own contact list to this length by public coins; recorded as an assumption.
+    """
+    name = str(name)
+    card = cards().get(name)
+    if name in GENERATORS:
+        data = _generate(name, seed, options)
+    else:
+        if options:
+            raise InputError(f"{name} has no option {next(iter(options))!r}: only generated graphs take options")
+        data = data_from_arrays(_find(name, progress), directed=directed)
+        data.name = Path(name).stem if card is None else name
+    if card is not None:
+        _declare(data, card)
+    variant, steps = _variant(card, prepare)
+    data = apply_steps(data, steps)
+    if max_degree is not None:
+        data = cut_lists(data, max_degree, seed)
+        add_note(data, MAX_DEGREE_NOTE.format(max_degree))
+    data = _split(data, split, seed, fractions, variant)
+    if card is not None:
+        _leave_out_unlabelled(data)
+    if "directed_edge_index" in data:
+        del data.directed_edge_index
+    return data
+
+
+def dataset_names() -> list[str]:
+    """Every name :func:`load_dataset` knows."""
+    return sorted([*cards(), *GENERATORS])
+
+
+def local_arrays(name: str) -> dict[str, np.ndarray] | None:
+    """The arrays of a data set if they are on this machine: data folder, cache, wheel; never downloads."""
+    card = cards().get(name)
+    if (path := file_of(name)) is not None:
+        return read_arrays(path, sha256=card.sha256 if card else None)
+    if card is None:
+        return None
+    if (arrays := read_built(card)) is not None:
+        return arrays
+    if name == "cora" and (paths := wheel_files()):
+        return cora_arrays(paths)
+    return None
+
+
+def _find(name: str, progress: Callable[[str], Progress] | None) -> dict[str, np.ndarray]:
+    if name.endswith(".npz"):
+        return read_arrays(name)
+    if (arrays := local_arrays(name)) is not None:
+        return arrays
+    if name not in cards():
+        close = difflib.get_close_matches(name, dataset_names(), n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "see `graphveil datasets`, or give an .npz file"
+        raise InputError(f"unknown data set {name!r}: {hint}")
+    return download(cards()[name], progress)
+
+
+def _generate(name: str, seed: int, options: dict[str, Any]) -> Data:
+    known = [key for key in inspect.signature(GENERATORS[name]).parameters if key != "seed"]
+    for option in options:
+        if option not in known:
+            raise InputError(f"{name} has no option {option!r}: it takes {', '.join(known)}")
+    return GENERATORS[name](seed, **options)
+
+
+def _declare(data: Data, card: Card) -> None:
+    """Public facts of a public benchmark; self-loops of its arcs are dropped, as in its undirected view."""
+    if data.get("y") is not None:
+        data.num_classes = card.classes
+    data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
+
+
+def _variant(card: Card | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
+    if asked is None:
+        return None, ()
+    if not isinstance(asked, str):
+        return None, tuple(asked)
+    if card is not None and asked in card.variants:
+        return card.variants[asked], card.variants[asked].steps
+    if any(asked in other.variants for other in cards().values()):
+        known = ", ".join(card.variants) if card and card.variants else "none"
+        raise InputError(f"{asked} does not use {card.name if card else 'this graph'}: papers that do: {known}")
+    return None, tuple(step.strip() for step in asked.split(",") if step.strip())
+
+
+def _split(data: Data, split: str, seed: int, fractions: Fractions | None, variant: Variant | None) -> Data:
+    if split not in SPLITS:
+        raise InputError(f"unknown split {split!r}: known are {', '.join(SPLITS)}")
+    if split == "paper":
+        if variant is None or variant.split is None:
+            raise InputError("split='paper' needs prepare= with a paper that states its split")
+        fractions, split = variant.split, "inductive" if variant.inductive else "random"
+    if split == "official":
+        count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
+        return official_split(data, seed % count)
+    if split == "per-class":
+        return per_class_split(data, seed)
+    if split == "stratified":
+        return stratified_split(data, seed, fractions or FRACTIONS)
+    data = random_split(data, seed, fractions or FRACTIONS)
+    return cut_edges(data) if split == "inductive" else data
+
+
+def _leave_out_unlabelled(data: Data) -> None:
+    if data.get("y") is None:
+        return
+    unlabelled = data.y == UNLABELLED
+    if unlabelled.any():
+        for mask in MASKS:
+            data[mask] = data[mask] & torch.logical_not(unlabelled)
+        add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")

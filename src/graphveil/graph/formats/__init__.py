@@ -1,0 +1,1 @@
+"""Files and foreign objects in and out: npz, tables, NetworkX and SciPy."""

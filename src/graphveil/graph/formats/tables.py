@@ -1,0 +1,106 @@
+"""Read CSV, TSV and Parquet in batches, with one-line errors that name the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from graphveil.errors import InputError
+from graphveil.graph.formats.columns import first_line
+
+BLOCK_BYTES = 32 << 20
+BLOCK_CELLS = 1 << 20  # numbers read at a time, at least 2^14 rows
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table on disk that is read batch by batch, never as a whole.
+
+    Attributes:
+        delimiter: of text files; default: tab for ``.tsv``, else comma.
+        encoding: of text files.
+        header: whether the first line of a text file names the columns (else they are ``f0``, ``f1``, ...).
+    """
+
+    path: Path
+    delimiter: str | None = None
+    encoding: str = "utf8"
+    header: bool = True
+
+    @property
+    def is_parquet(self) -> bool:
+        return ".parquet" in self.path.suffixes or self.path.suffix in (".pq", ".parq")
+
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        try:
+            if self.is_parquet:
+                return list(pa.parquet.ParquetFile(self.path).schema_arrow.names)
+            with self._open({}, None) as reader:
+                names = list(reader.schema.names)
+        except (pa.ArrowException, OSError, UnicodeError, LookupError) as error:
+            raise self._problem(error) from None
+        if len(set(names)) != len(names):
+            raise InputError(f"{self.path} has two columns of the same name: rename one")
+        return names
+
+    def batches(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        """The named columns in batches; ``types`` are imposed on text files, Parquet keeps its own."""
+        try:
+            if self.is_parquet:
+                # pre_buffer would keep every row group that has been read: memory would grow with the file
+                file = pa.parquet.ParquetFile(self.path, pre_buffer=False)
+                rows = max(1 << 14, BLOCK_CELLS // max(len(columns), 1))
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
+            else:
+                with self._open(types, list(columns)) as reader:
+                    yield from reader
+        except (pa.ArrowException, OSError, UnicodeError, LookupError) as error:
+            raise self._problem(error) from None
+
+    def _open(self, types: Mapping[str, pa.DataType], columns: list[str] | None) -> pa.csv.CSVStreamingReader:
+        delimiter = self.delimiter or ("\t" if ".tsv" in self.path.suffixes else ",")
+        if len(delimiter) != 1:
+            raise InputError(f"the delimiter is {delimiter!r}: give one character")
+        return pa.csv.open_csv(
+            self.path,
+            read_options=pa.csv.ReadOptions(
+                block_size=BLOCK_BYTES, encoding=self.encoding, autogenerate_column_names=not self.header
+            ),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter),
+            convert_options=pa.csv.ConvertOptions(column_types=dict(types), include_columns=columns),
+        )
+
+    def _problem(self, error: Exception) -> InputError:
+        text = first_line(error)
+        if isinstance(error, FileNotFoundError):
+            return InputError(f"cannot read {self.path}: there is no such file")
+        if "Empty CSV file" in text:
+            return InputError(f"{self.path} is empty: it needs at least a line with the names of the columns")
+        if isinstance(error, UnicodeError | LookupError) or "UTF8" in text or "UTF-8" in text:
+            return InputError(
+                f"{self.path} is not text in {self.encoding}: convert it, or pass --encoding (e.g. latin-1)"
+            )
+        return InputError(f"cannot read {self.path}: {text}")
+
+
+def text_column(batch: pa.RecordBatch, name: str, file: TableFile, first_row: int) -> pa.Array:
+    """A column of identifiers as text; integers become their digits, so 7 and "7" are the same node."""
+    values = batch.column(batch.schema.get_field_index(name))
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not (
+        pa.types.is_integer(values.type) or pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    ):
+        raise InputError(f"column {name!r} of {file.path} has type {values.type}: identifiers are integers or text")
+    values = values.cast(pa.large_string())  # 64-bit offsets: identifiers of a big graph exceed 2 GiB of text
+    empty = pa.compute.fill_null(pa.compute.equal(values, ""), True)
+    if pa.compute.any(empty).as_py():
+        row = first_row + pa.compute.index(empty, True).as_py()
+        raise InputError(f"column {name!r} of {file.path} is empty in row {row}: every row needs an identifier")
+    return values

@@ -1,0 +1,1 @@
+"""Numeric kernels that stand alone: linear in edges, no n x n."""

@@ -1,0 +1,200 @@
+"""Ballot: neighbours cast noisy ballots, and only the tallies are released.
+
+Receivers Q are the calibration and query nodes. All shares are shares of mu^2, mu the Gaussian parameter of the
+promise.
+
+1. *Mass*: how much training nodes send to Q. Too little to be heard through the noise: stop looking at the graph.
+2. *Probe*: tally of the training nodes' labels. *Test*: do calibration nodes agree with their tally?
+3. *Mode*, from released values: homophilous; structural if neighbours disagree but neighbours' neighbours can be heard;
+   features.
+4. *Own predictor* on a node's own features, with what training records have left after reserving the ballots.
+5. *Ballots*: homophilous: labels of training and calibration nodes, own predictions of others. Structural: released
+   tallies of the neighbours, sent on once more.
+6. *Combiner*: own log-probabilities plus evidence, calibrated on calibration nodes with what they have left.
+
+Formal guarantee: every release is Gaussian with the sensitivities of ``ballot_plan.py``; shares, modes, clipping bounds
+and weights are functions of released values and public facts; the curator keeps every kind of record within mu^2 on
+every history. By the filter theorem everything released is mu-GDP. A prediction adds the node's own features (own-row
+rule). Tests: ``tests/methods/test_ballot*.py``, ``tests/audit/test_ballot*.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.methods.ballot.bounds import bounds_of, slots_of
+from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
+from graphveil.methods.base import PUBLIC_COINS, PrivateMethod, Progress
+from graphveil.methods.card import Card
+from graphveil.methods.options import Count, NonNegative, Positive
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.plan import Plan
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.methods.base import Predictor
+
+HELD_OUT = "no calibration nodes were given: one training node in eight was held out by public coins"
+
+
+class Ballot(PrivateMethod):
+    """Noisy neighbour ballots on top of a private own predictor; one recipe for all graphs and all epsilon.
+
+    Args:
+        assume: ``auto`` (the mode is chosen privately), or ``homophilous``, ``structural`` or ``features`` if that is public
+            knowledge about the graph.
+        structural: ``auto``, or ``off``: never send tallies on; training nodes are then covered even if they vanish from
+            everybody's lists.
+        publish: ``own-row`` (each node sees its own prediction) or ``noisy`` (predictions of query nodes that may be published,
+            paid from what query records have left).
+        query_features: ``private``, or ``public``: the features of query nodes are public by declaration.
+        release_accuracy: release a noisy accuracy on the query nodes, paid by them.
+        steps, learning_rate, clip, centring: the own predictor.
+        mass_share, probe_share, test_share: parts of mu^2 for steps 1 and 2.
+        least_votes, most_votes, votes_slope: part for the ballots, ``least + slope * signal`` up to ``most`` (probe included).
+        audible: least mass in units of the noise below which the graph is ignored.
+        heterophily: agreement, above chance, below which neighbours are said to disagree.
+        certainty: standard errors by which agreement must be positive before ballots are trusted.
+        first_hop_share, second_hop_share: parts for the two structural tallies; ``k_first_hop_share`` under k-neighbor and
+            bounded-degree.
+        structural_mass: least mass (``k_structural_mass``: least count) in units of the noise for structural mode.
+        combiner_steps, combiner_rate: the combiner.
+        accuracy_share: part of mu^2 for the noisy accuracy.
+        epochs: of the public networks at edge level.
+    """
+
+    card = Card(
+        name="ballot",
+        summary="neighbours cast noisy ballots for their class; only the tallies of the nodes asked about are released",
+        paper="graphveil's own method",
+        trust="one trusted curator",
+        protects="features, labels and contacts (node and k-neighbor level); edges (edge level)",
+        public="number of nodes, feature width, classes, which nodes train, calibrate and are asked about",
+        formula="logits_i = a log p(x_i) + b (sum_k A_ik w_k h_k + N(0, sigma^2)) + c",
+        when="the first method to try at every level; on tiny sparse graphs at small epsilon it falls back to dp-mlp",
+    )
+
+    assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
+    structural: Literal["auto", "off"] = "auto"
+    publish: Literal["own-row", "noisy"] = "own-row"
+    query_features: Literal["private", "public"] = "private"
+    release_accuracy: bool = False
+    steps: Count = 50
+    learning_rate: Positive = 0.1
+    clip: NonNegative = 0.5
+    centring: NonNegative = 0.03
+    mass_share: NonNegative = 0.01
+    probe_share: NonNegative = 0.10
+    test_share: NonNegative = 0.20
+    least_votes: NonNegative = 0.1
+    most_votes: NonNegative = 0.6
+    votes_slope: NonNegative = 0.35
+    audible: NonNegative = 1.5
+    heterophily: NonNegative = 0.15
+    certainty: NonNegative = 2.0
+    first_hop_share: NonNegative = 0.17
+    k_first_hop_share: NonNegative = 0.25
+    second_hop_share: NonNegative = 0.33
+    structural_mass: NonNegative = 12.0
+    k_structural_mass: NonNegative = 6.0
+    combiner_steps: Count = 60
+    combiner_rate: Positive = 0.1
+    accuracy_share: NonNegative = 0.2
+    epochs: Count = 150
+
+    @property
+    def supports(self) -> frozenset[Guarantee]:
+        edges = {
+            Guarantee(Level.EDGE, a, Relation.ZERO_OUT) for a in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
+        }
+        people = ((Level.NODE, Adjacency.RECORD), (Level.NODE, Adjacency.BOUNDED_DEGREE))
+        near = (Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR)
+        both = {Guarantee(level, adjacency, relation) for level, adjacency in (*people, near) for relation in Relation}
+        return frozenset(edges | both | {Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+
+    def check(self) -> None:
+        super().check()
+        choices = {
+            "assume": ("auto", "homophilous", "structural", "features"),
+            "structural": ("auto", "off"),
+            "publish": ("own-row", "noisy"),
+            "query_features": ("private", "public"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"ballot: {name} is one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.assume == "structural" and self.structural == "off":
+            raise InputError("ballot: assume=structural needs structural=auto")
+        if not 0 < self.least_votes <= self.most_votes < 1 or not self.probe_share <= self.least_votes:
+            raise InputError("ballot needs 0 < probe_share <= least_votes <= most_votes < 1")
+        hops = max(self.first_hop_share, self.k_first_hop_share) + self.second_hop_share
+        early = self.probe_share + self.test_share + self.centring
+        shares = (self.mass_share, self.probe_share, self.test_share, self.accuracy_share, self.centring)
+        if min(*shares, self.first_hop_share, self.k_first_hop_share, self.second_hop_share) <= 0:
+            raise InputError("every share of ballot must be positive")
+        if early + max(self.most_votes, hops) >= 1:
+            raise InputError("ballot's shares must leave a part of mu^2 to own predictor and combiner")
+
+    # -- plan ----------------------------------------------------------------------------------------------------
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        if promise.level is Level.EDGE:
+            from graphveil.methods.ballot.edge import edge_releases
+
+            return Plan(promise, facts, edge_releases(facts, promise))
+        slots = slots_of(
+            facts,
+            promise,
+            bounds_of(promise, facts),
+            steps=self.steps,
+            clip=self.clip,
+            combiner_steps=self.combiner_steps,
+            structural=self._may_be_structural(promise),
+            publish=self.publish == "noisy",
+            accuracy=self.release_accuracy,
+        )
+        draft = Plan(promise, facts, slots, weaker=weaker_kinds(facts, promise))
+        return replace(draft, implied=implied_by(self, draft))
+
+    def _may_be_structural(self, promise: Promise) -> bool:
+        return self.structural == "auto" and promise.adjacency is not Adjacency.NODE
+
+    def arrange(self, graph: Graph) -> Graph:
+        """Hold out calibration nodes by public coins if none are given."""
+        if graph.masks["calibration"].any():
+            return graph
+        train = np.flatnonzero(graph.masks["train"])
+        held_out = np.zeros(graph.nodes, dtype=bool)
+        held_out[np.random.default_rng(PUBLIC_COINS).permutation(train)[: len(train) // 8]] = True
+        masks = {**graph.masks, "train": graph.masks["train"] & ~held_out, "calibration": held_out}
+        return replace(graph, masks=masks, notes=(*graph.notes, HELD_OUT))
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, _ = super().statements(plan)
+        return public, assumptions_of(self, plan)
+
+    # -- algorithm -----------------------------------------------------------------------------------------------
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
+        if curator.plan.promise.level is Level.EDGE:
+            from graphveil.methods.ballot.edge import learn_edge
+
+            return learn_edge(curator, self.epochs, coins, progress)
+        from graphveil.methods.ballot.algorithm import Election
+
+        election = Election(self, curator, progress)
+        predictor = election.hold()
+        election.publish(predictor)
+        return predictor
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        from graphveil.methods.ballot.edge import TablePredictor
+        from graphveil.methods.ballot.predictor import BallotPredictor
+
+        return (BallotPredictor if config["kind"] == "ballot" else TablePredictor).restore(config, arrays)

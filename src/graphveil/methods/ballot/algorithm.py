@@ -1,0 +1,209 @@
+"""One run of Ballot at node or k-neighbour level, one method per step of ``ballot.py``."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, bounds_of
+from graphveil.methods.ballot.combiner import Combiner, calibrate, log_softmax, softmax
+from graphveil.methods.ballot.predictor import BallotPredictor
+from graphveil.methods.ballot.tally import (
+    Poll,
+    ballot_sum,
+    centre,
+    centred_votes,
+    codes,
+    margins,
+    mass_of,
+    merge,
+    one_hot,
+    square_rooted,
+    whitened,
+)
+from graphveil.methods.base import Progress
+from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
+from graphveil.privacy.curator import Curator
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.methods.ballot import Ballot
+
+
+class Mode(StrEnum):
+    HOMOPHILOUS = "homophilous"
+    STRUCTURAL = "structural"
+    FEATURES = "features"
+
+
+class Election:
+    """One run at node or k-neighbour level: the curator, the purse, and one method per step."""
+
+    def __init__(self, method: Ballot, curator: Curator, progress: Progress | None) -> None:
+        self.method, self.curator, self.progress = method, curator, progress
+        self.purse = Purse(curator.plan)
+        self.bounds: Bounds = bounds_of(curator.plan.promise, curator.facts)
+        self.receivers: np.ndarray = np.logical_or.reduce([curator.masks[kind] for kind in RECEIVERS])
+        self.rest = 1 - method.mass_share
+
+    def hold(self) -> BallotPredictor:
+        assumed = self.method.assume
+        if assumed == Mode.FEATURES or not self.curator.facts.count("calibration"):
+            return self.features_only()
+        if not self.audible() and assumed == "auto":
+            return self.features_only()
+        poll = self.poll()
+        match self.mode(poll):
+            case Mode.HOMOPHILOUS:
+                return self.homophilous(poll)
+            case Mode.STRUCTURAL:
+                return self.structural()
+        return self.features_only()
+
+    def audible(self) -> bool:
+        """Step 1: whether the ballots of training nodes can be heard through the noise."""
+        mass = self._release(
+            "mass", self.method.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
+        )
+        self.mass = float(mass.mean())
+        weight = 1.0 if self.bounds.k is None else 1 / math.sqrt(self.bounds.k)
+        return self._in_noise("mass" if self.bounds.k is None else "votes", weight * self.mass) >= self.method.audible
+
+    def poll(self) -> Poll:
+        """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
+        probe = self._release(
+            "probe",
+            self.rest * self.method.probe_share,
+            lambda private: ballot_sum(private, one_hot(private), self.receivers, self.bounds.floor),
+        )
+        poll = Poll.of(probe, self.curator.noise_scale("probe"))
+        total = self._release(
+            "test",
+            self.rest * self.method.test_share,
+            lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound),
+        )
+        voters = self.curator.facts.count("calibration")
+        return poll.tested(float(total), self.curator.noise_scale("test"), voters)
+
+    def mode(self, poll: Poll) -> Mode:
+        """Step 3, from released values and public assumptions only."""
+        possible = any(step.name == "hop 1" for step in self.curator.plan.steps)
+        if self.method.assume != "auto":
+            assumed = Mode(self.method.assume)
+            return assumed if possible or assumed is not Mode.STRUCTURAL else Mode.FEATURES
+        if not poll.heterophilous(self.method.heterophily):
+            return Mode.HOMOPHILOUS if poll.margin >= self.method.certainty * poll.error else Mode.FEATURES
+        if not possible:
+            return Mode.FEATURES
+        if self.bounds.k is None:
+            loud = self._in_noise("probe", poll.mass) >= self.method.structural_mass
+        else:
+            loud = self._in_noise("hop 2", self.mass) >= self.method.k_structural_mass
+        return Mode.STRUCTURAL if loud else Mode.FEATURES
+
+    def homophilous(self, poll: Poll) -> BallotPredictor:
+        """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
+        method, signal = self.method, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
+        votes_share = min(method.most_votes, method.least_votes + method.votes_slope * signal) - method.probe_share
+        votes_share *= self.rest
+        own = self.own({"votes": votes_share})
+        votes, noise = None, 0.0
+        if votes_share > 1e-6:
+
+            def tally(private: Graph) -> np.ndarray:
+                ballots = centred_votes(private, softmax(own.logits(private)))
+                return ballot_sum(private, ballots, self.receivers, self.bounds.floor)
+
+            votes = self._release("votes", votes_share, tally)
+            noise = self.curator.noise_scale("votes")
+        evidence = merge(poll, votes, noise)
+        start = Combiner.homophilous(self.curator.facts.classes, evidence.weight)
+        return self.combine(Mode.HOMOPHILOUS, "combiner", own, evidence.table, start)
+
+    def structural(self) -> BallotPredictor:
+        """Steps 4 to 6 where neighbours disagree: what my neighbours' neighbours are says what I am."""
+        near = self.bounds.k is not None
+        method = self.method
+        first = self.rest * (method.k_first_hop_share if near else method.first_hop_share)
+        second = self.rest * method.second_hop_share
+        own = self.own({"hop 1": first, "hop 2": second})
+        everybody = np.ones(self.curator.facts.nodes, dtype=bool)
+        tallies = self._release(
+            "hop 1", first, lambda private: ballot_sum(private, one_hot(private), everybody, self.bounds.hop_floor)
+        )
+        messages = codes(tallies)
+
+        def second_hop(private: Graph) -> np.ndarray:
+            if near:
+                return plain_sum(private.lists, messages)[self.receivers]
+            return ballot_sum(private, messages, self.receivers, self.bounds.floor)
+
+        table = self._release("hop 2", second, second_hop)
+        table = whitened(square_rooted(table) if near else table)
+        classes = self.curator.facts.classes
+        start = Combiner.structural(classes, classes)
+        return self.combine(Mode.STRUCTURAL, "structural combiner", own, table, start)
+
+    def features_only(self) -> BallotPredictor:
+        return BallotPredictor.of_own(self.own({}))
+
+    def own(self, reserved: dict[str, float]) -> OwnPredictor:
+        """Step 4: the own predictor, with all that training records have left after the reserved releases."""
+        share = self.purse.left["train"] - sum(self.purse.price(name, part, "train") for name, part in reserved.items())
+        mean = self.method.centring * share if self.curator.facts.features else 0.0
+        if mean:
+            self.purse.pay("mean", mean)
+        self.purse.pay("own", share - mean)
+        return learn_own(self.curator, self.method.learning_rate, self.progress, (mean, share - mean))
+
+    def combine(self, mode: Mode, name: str, own: OwnPredictor, table: np.ndarray, start: Any) -> BallotPredictor:
+        """Step 6: calibrate on calibration nodes, with all they have left."""
+        by_node = np.zeros((self.curator.facts.nodes, table.shape[1]))
+        by_node[self.receivers] = table
+        combiner = calibrate(
+            self.curator,
+            name,
+            start,
+            lambda private: log_softmax(own.logits(private)),
+            by_node,
+            share=self.purse.pay(name, self.purse.left["calibration"]),
+            rate=self.method.combiner_rate,
+        )
+        return BallotPredictor(mode, own, np.flatnonzero(self.receivers), table, combiner)
+
+    def publish(self, predictor: BallotPredictor) -> None:
+        """What query records pay for on top, if asked: a noisy accuracy, and noisy votes that may be published."""
+        asked = self.curator.masks["query"]
+        if not asked.any():
+            return
+        if self.method.release_accuracy:
+
+            def right(scored: Graph) -> float:
+                guess = predictor.logits(scored).argmax(axis=1)
+                return float(np.count_nonzero(asked & (scored.labels >= 0) & (guess == scored.labels)))
+
+            count = self._release("accuracy", self.rest * self.method.accuracy_share, right)
+            predictor.accuracy = float(np.clip(count / asked.sum(), 0.0, 1.0))
+        if self.method.publish == "noisy":
+
+            def own_votes(private: Graph) -> np.ndarray:
+                votes = centre(softmax(predictor.own.logits(private))) * private.present[:, None]
+                return at_most_unit(votes)[asked]
+
+            votes = self._release("published", self.purse.left["query"], own_votes)
+            noise, classes = self.curator.noise_scale("published"), self.curator.facts.classes
+            weight = 0.7 / (math.sqrt(1 - 1 / classes) * (noise**2 + 0.2))
+            predictor.published, predictor.query = weight * votes, np.flatnonzero(asked)
+
+    def _release(self, name: str, share: float, query: Any) -> np.ndarray:
+        return self.curator.release(name, query, self.purse.pay(name, share))
+
+    def _in_noise(self, table: str, value: float) -> float:
+        """``value`` in units of the noise that the whole budget would put on this table."""
+        if value <= 0:
+            return 0.0
+        return value * self.curator.plan.mu / max(self.curator.plan.step(table).sensitivity.values())

@@ -1,0 +1,188 @@
+"""What Ballot may release at node and k-neighbour level: slots, their sensitivities, and the purse of shares.
+
+Rows ``h_k`` of norm at most 1 travel along ``k``'s own contact list towards the receivers Q (calibration and query
+nodes; for ``hop 1`` everybody): ``S_i = sum_k A[i, k] w_k h_k``. One-hot tables (``mass``, ``probe``, ``hop 1``) are
+sent by training nodes only, ``votes`` by everybody, ``hop 2`` sends released rows. Worst Euclidean change of each
+table:
+
+*record* (and *node*, for training and other nodes: nobody lists them towards Q). ``w_k = |out(k) in Q|^(-1/2)`` reads
+k's own list, so only column r moves. Zero-out removes a block of norm ``w_r |out(r)|^(1/2) ||h_r|| <= 1``. Replace
+exchanges two such blocks: non-negative rows and equal rows have inner product >= 0, hence ``sqrt 2``; centred votes
+``(q - 1/C) / sqrt(1 - 1/C)`` have inner product >= ``-1/(C-1)``, hence ``sqrt(2C/(C-1))``.
+
+*k-neighbor*, and *bounded-degree* as its case k = D: r's record vanishes and up to k edges, in both lists. ``w_j =
+max(d_j, F)^(-1/2)``. A receiver r changes its own row (k messages of at most ``w(d)``) and the weights of k neighbours,
+which lose one entry each:
+
+    rows of k neighbours     k^2 max_d [w(d)^2 + (d - 1)(w(d - 1) - w(d))^2] = k^2 / F        (F >= k)
+    centred votes, F = k     s_k^2 = (1 + k (1 - sqrt(k/(k+1))))^2 + k^2/(k+1)                (r votes, too)
+    one-hot, r receiver      k^2 / F      (r sends nothing)
+    one-hot, r training      1 on the receivers' table; 1 + k^2/F on ``hop 1``, where r has a row (cross terms are <= 0)
+    mass (0/1 counts of training slots)   receiver k, training sqrt k
+    hop 2 (0/1 weights, released rows)    receiver sqrt(k^2 + k), others sqrt k
+
+Replace goes through the blank record, twice the bound; for training and other nodes, whose column alone moves, the
+``sqrt 2`` and ``sqrt(2C/(C-1))`` above hold. Absent slots send nothing. Everything is brute-forced in
+``tests/methods/test_ballot_bounds.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphveil.errors import PrivacyError
+from graphveil.methods.common.aggregation import k_neighbor_sensitivity
+from graphveil.methods.common.own_predictor import own_slots
+from graphveil.methods.common.private_training import full_batch_slot
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.plan import Plan, Slot
+from graphveil.privacy.promise import Adjacency, Promise, Relation
+
+RECEIVERS = ("calibration", "query")
+SPREAD = 4  # hop 1 under k-neighbor: weights are floored at SPREAD * k
+COMBINER_CLIP = 1.0
+TABLES = ("mass", "probe", "votes", "hop 1", "hop 2")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Sensitivity of every table per kind of record, and the weights that go with it.
+
+    ``k`` is None under ``record``; otherwise weights towards the receivers are floored at k, ``mass`` counts and ``hop 2`` adds
+    with weight 1.
+    """
+
+    tables: Mapping[str, Mapping[str, float]]
+    k: int | None
+
+    @property
+    def floor(self) -> int:
+        return self.k or 1
+
+    @property
+    def hop_floor(self) -> int:
+        return SPREAD * self.k if self.k else 1
+
+
+def centred_replace(classes: int) -> float:
+    """How far two centred votes can be apart, sqrt(2C/(C-1)): 2 only for two classes."""
+    return math.sqrt(2 * classes / (classes - 1))
+
+
+def bounds_of(promise: Promise, facts: PublicFacts) -> Bounds:
+    """The table of this file for one promise."""
+    replaced = promise.relation is Relation.REPLACE
+    column = math.sqrt(2) if replaced else 1.0
+    vote = centred_replace(facts.classes) if replaced else 1.0
+    kinds = [kind for kind, count in facts.kinds.items() if count]
+    k = promise.k or promise.max_degree
+    if promise.adjacency not in (Adjacency.K_NEIGHBOR, Adjacency.BOUNDED_DEGREE) or k is None:
+        teachers = {"train": column}
+        tables = {
+            "mass": teachers,
+            "probe": teachers,
+            "votes": dict.fromkeys(kinds, vote),
+            "hop 1": teachers,
+            "hop 2": dict.fromkeys(kinds, column),
+        }
+        return Bounds(tables, None)
+    twice, floor = (2.0 if replaced else 1.0), SPREAD * k
+    receiving = [kind for kind in kinds if kind in RECEIVERS]
+    sending = [kind for kind in kinds if kind not in RECEIVERS]
+    hop = dict.fromkeys([kind for kind in kinds if kind != "train"], twice * k / math.sqrt(floor))
+    tables = {
+        "mass": {"train": column * math.sqrt(k)} | dict.fromkeys(receiving, float(k)),
+        "probe": {"train": column} | dict.fromkeys(receiving, twice * math.sqrt(k)),
+        "votes": dict.fromkeys(sending, vote) | dict.fromkeys(receiving, twice * k_neighbor_sensitivity(k)),
+        "hop 1": {"train": twice * math.sqrt(1 + k * k / floor)} | hop,
+        "hop 2": dict.fromkeys(sending, column * math.sqrt(k)) | dict.fromkeys(receiving, twice * math.sqrt(k * k + k)),
+    }
+    return Bounds(tables, k)
+
+
+def slots_of(
+    facts: PublicFacts,
+    promise: Promise,
+    bounds: Bounds,
+    *,
+    steps: int,
+    clip: float,
+    combiner_steps: int,
+    structural: bool,
+    publish: bool,
+    accuracy: bool,
+) -> tuple[Slot, ...]:
+    """Every release that some history of Ballot makes; the curator admits each at most once."""
+    replaced = promise.relation is Relation.REPLACE
+    classes, receivers = facts.classes, sum(facts.count(kind) for kind in RECEIVERS)
+    table = lambda name, rows, width: Slot(
+        name, bounds.tables[name], 1.0, rows * width, f"table {name!r} of ballot_plan.py, {promise.adjacency}"
+    )
+    slots = []
+    if receivers and facts.count("calibration"):
+        size = 2 + classes if not structural else 1 + classes * (classes + 1)
+        calibration = {"calibration": COMBINER_CLIP}
+        slots += [
+            table("mass", receivers, 1),
+            table("probe", receivers, classes),
+            Slot(
+                "test",
+                {"calibration": 2.0 if replaced else 1.0},
+                1.0,
+                1,
+                "a calibration record adds one term in [-1, 1]",
+            ),
+            table("votes", receivers, classes),
+            full_batch_slot(
+                "combiner", promise, calibration, facts.count("calibration"), 2 + classes, steps=combiner_steps
+            ),
+        ]
+        if structural:
+            slots += [
+                table("hop 1", facts.nodes, classes),
+                table("hop 2", receivers, classes),
+                full_batch_slot(
+                    "structural combiner", promise, calibration, facts.count("calibration"), size, steps=combiner_steps
+                ),
+            ]
+    if facts.count("query"):
+        bound = {"query": centred_replace(classes) if replaced else 1.0}
+        lemma = "a query record moves its own centred vote"
+        slots += [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if publish else []
+        counted = "a query record is predicted right or wrong"
+        slots += [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if accuracy else []
+    return (*own_slots(facts, promise, steps=steps, clip=clip), *slots)
+
+
+class Purse:
+    """The shares of mu^2 every kind of record has left; reads the plan and released values only.
+
+    The curator enforces the same bound on its own; the purse lets the algorithm say "what training records have left".
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.left = dict.fromkeys(plan.kinds, 1.0)
+
+    def price(self, name: str, share: float, kind: str) -> float:
+        """What a record of this kind pays for a slot whose worst-placed kind pays ``share``."""
+        step = self._plan.step(name)
+        worst, own = max(step.sensitivity.values()), step.sensitivity.get(kind, 0.0)
+        if own in (0.0, worst):
+            return share if own else 0.0
+        return (
+            share * (own / worst) ** 2 * (1 + 1e-6)
+        )  # the reserve covers rounding, which does not shrink with the bound
+
+    def pay(self, name: str, share: float) -> float:
+        """Take the share from everybody the slot reads, and return it for the curator."""
+        for kind, left in self.left.items():
+            rest = left - self.price(name, share, kind)
+            if rest < -1e-12:
+                raise PrivacyError(
+                    f"slot {name!r} with share {share:g} exceeds what {kind} records have left ({left:g})"
+                )
+            self.left[kind] = max(rest, 0.0)
+        return share

@@ -1,0 +1,190 @@
+"""Ballot at edge level: features and labels are public, only tallies along edges are released.
+
+Edges fall into public classes by the kinds of their ends, and each class feeds one release with the whole budget:
+
+*first tally*  train-train edges: ``S1_i = sum_k A[i, k] e_{y_k}`` at training nodes. An undirected edge moves two rows: sqrt 2.
+*ballots*      edges that reach a calibration or query node, in one direction only: training and other nodes send to receivers,
+               calibration nodes to query nodes, and of two query nodes the one with the larger public confidence sends
+               (ties by number). One row moves by one message of norm at most 1.
+
+The first tally says whether neighbours agree. *Homophilous*: ballots are class votes, coded for their receiver: with
+K_i the classes that are plausible for i by its own public prediction, a vote for c in K_i is the corner ``(e_c -
+1_K/|K|) / sqrt(1 - 1/|K|)``, a vote outside is 0, so weak votes need only tell plausible classes apart. *Structural*:
+training nodes send on their row of the first tally. K_i, directions and codes are functions of public features and of
+the first tally, which ballot edges do not enter. The final weights are fitted on public calibration labels. Brute
+force: ``tests/methods/test_ballot_edge.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.ballot.bounds import RECEIVERS
+from graphveil.methods.base import Progress
+from graphveil.privacy.accounting.loss import gaussian_mu
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import KINDS, PublicFacts
+from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.plan import Release, edge_kind
+from graphveil.privacy.promise import Adjacency, Promise
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+PLAUSIBLE = 0.1  # classes with at least this part of the largest own probability
+AUDIBLE = 3.0  # agreement in units of the noise above which all classes are plausible
+HETEROPHILY = 0.15
+RESERVE = 1 - 1e-9  # codes are rounded once after an exact sum
+
+
+def edge_releases(facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
+    """First tally and ballots, each for the whole mu of the edges it reads."""
+    if not (facts.count("train") and any(facts.count(kind) for kind in RECEIVERS)):
+        return ()
+    pairs = {edge_kind(a, b) for a in RECEIVERS for b in KINDS if facts.count(a) and facts.count(b)}
+    pairs -= {edge_kind("calibration", "calibration")}
+    two_rows = math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0
+    receivers = sum(facts.count(kind) for kind in RECEIVERS)
+    return (
+        _release("first tally", {edge_kind("train", "train"): two_rows}, facts.count("train") * facts.classes, promise),
+        _release("ballots", dict.fromkeys(sorted(pairs), 1.0), receivers * facts.classes, promise),
+    )
+
+
+def _release(name: str, bounds: dict[str, float], dimension: int, promise: Promise) -> Release:
+    lemma = "an edge of these public classes moves one row per direction in use, by one message of norm at most 1"
+    if not promise.private:
+        return Release(name, Exact(), bounds, lemma)
+    mu = gaussian_mu(promise.epsilon, promise.target_delta) * (1 - 1e-14)
+    return Release(name, Gaussian.for_mu(max(bounds.values()), mu, dimension), bounds, lemma)
+
+
+def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress | None) -> TablePredictor:
+    """Own prediction, first tally, ballots, and weights fitted on public labels."""
+    from graphveil.methods.ballot.combiner import softmax
+    from graphveil.methods.ballot.fit import fit_structural, fit_votes
+    from graphveil.methods.ballot.public_records import public_log_probabilities
+    from graphveil.methods.ballot.tally import Poll, codes, one_hot, whitened
+
+    records, masks = curator.open_records(), curator.masks
+    z = public_log_probabilities(records, masks, epochs, coins, progress)
+    receivers: np.ndarray = np.logical_or.reduce([masks[kind] for kind in RECEIVERS])
+    if not curator.plan.steps:
+        return TablePredictor("features", z)
+    labels = one_hot(records)
+    tally = curator.release("first tally", lambda private: first_tally(private, labels, masks["train"]))
+    noise = curator.noise_scale("first tally")
+    poll = _agreement(Poll.of(tally, noise), records.labels[masks["train"]])
+    known = np.flatnonzero(masks["calibration"] & (records.labels >= 0))
+    probabilities = softmax(z)
+    at_calibration = np.searchsorted(np.flatnonzero(receivers), known)
+
+    if poll.heterophilous(HETEROPHILY):
+        messages = np.zeros((records.nodes, records.classes))
+        messages[masks["train"]] = codes(tally)
+        table = curator.release(
+            "ballots", lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * RESERVE
+        )
+        combined = fit_structural(z[receivers], whitened(table), at_calibration, records.labels[known])
+        return TablePredictor("structural", _with_rows(z, receivers, combined))
+
+    plausible = np.ones_like(z, dtype=bool)
+    ballot_mu = curator.plan.mu
+    if ballot_mu * poll.margin < AUDIBLE:
+        plausible = plausible_classes(probabilities)
+    votes = one_hot(records, ("train", "calibration"))
+    votes = np.where(votes.any(axis=1)[:, None], votes, probabilities)
+    table = curator.release(
+        "ballots",
+        lambda private: receiver_coded(directed_sum(private, votes, masks, probabilities), plausible)[receivers],
+    )
+    evidence = decode(table, plausible[receivers])
+    combined = fit_votes(z[receivers], evidence, 1 / ballot_mu, at_calibration, records.labels[known])
+    return TablePredictor("homophilous", _with_rows(z, receivers, combined))
+
+
+def first_tally(private: Graph, votes: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Label counts of the training neighbours of training nodes."""
+    from graphveil.methods.common.aggregation import plain_sum
+
+    return plain_sum(private.lists.restricted_to(train), votes)[train]
+
+
+def directed_sum(
+    private: Graph, messages: np.ndarray, masks: dict[str, np.ndarray], probabilities: np.ndarray
+) -> np.ndarray:
+    """Sum of messages along each edge that reaches a receiver, in its one public direction."""
+    from graphveil.graph import Lists
+    from graphveil.methods.common.aggregation import plain_sum
+
+    senders, receivers = private.lists.edge_index()
+    rank = np.zeros(private.nodes)
+    rank[masks["calibration"]], rank[masks["query"]] = 1.0, 2.0
+    confidence = probabilities.max(axis=1)
+    surer = (confidence[senders] > confidence[receivers]) | (
+        (confidence[senders] == confidence[receivers]) & (senders < receivers)
+    )
+    among_queries = (rank[senders] == 2) & (rank[receivers] == 2) & surer
+    keep = (rank[senders] < rank[receivers]) | among_queries
+    return plain_sum(Lists.from_edge_index(np.stack([senders[keep], receivers[keep]]), private.nodes), messages)
+
+
+def plausible_classes(probabilities: np.ndarray) -> np.ndarray:
+    """K_i: classes with at least a tenth of the largest probability, and always the two most probable."""
+    second = np.partition(probabilities, -2, axis=1)[:, -2:].min(axis=1, keepdims=True)
+    largest = probabilities.max(axis=1, keepdims=True)
+    return probabilities >= np.minimum(second, PLAUSIBLE * largest)
+
+
+def receiver_coded(tally: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+    """The sum of corners of K_i, which is linear in the votes; every vote has norm at most 1."""
+    size = plausible.sum(axis=1, keepdims=True)
+    inside = np.where(plausible, tally, 0.0)
+    centred = np.where(plausible, inside - inside.sum(axis=1, keepdims=True) / size, 0.0)
+    return centred / np.sqrt(1 - 1 / size) * RESERVE
+
+
+def decode(table: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+    """Evidence per class: the released row projected on the corners of K_i; classes outside get none."""
+    return receiver_coded(table, plausible)
+
+
+def _agreement(poll: Any, labels: np.ndarray) -> Any:
+    """The margin of the training labels in their own tally; labels are public here."""
+    from graphveil.methods.ballot.tally import Poll
+
+    known = labels >= 0
+    spread = 1 - float(np.square(poll.priors).sum())
+    rows, truth = poll.probe[known], labels[known]
+    margin = rows[np.arange(len(truth)), truth] - poll.priors[truth] * rows.sum(axis=1)
+    error = poll.noise / math.sqrt(max(len(truth), 1)) / spread
+    return Poll(poll.probe, poll.noise, poll.mass, poll.priors, float(margin.mean()) / spread, error)
+
+
+def _with_rows(z: np.ndarray, receivers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    logits = z.copy()
+    logits[receivers] = rows
+    return logits
+
+
+class TablePredictor:
+    """Scores of every node, computed from public features and released tallies."""
+
+    def __init__(self, mode: str, table: np.ndarray) -> None:
+        self.mode, self.table = mode, table
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        return self.table
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "table", "mode": self.mode}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"logits": self.table}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> TablePredictor:
+        return cls(config["mode"], arrays["logits"])

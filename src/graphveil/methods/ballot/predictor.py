@@ -1,0 +1,81 @@
+"""What Ballot leaves behind at node level: released numbers, and how a node is scored with them and its own features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.ballot.combiner import Combiner, log_softmax
+from graphveil.methods.common.own_predictor import OwnPredictor
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+
+class BallotPredictor:
+    """Own predictor, a released row per receiver, and the combiner; nodes without a row get the own prediction.
+
+    ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy.
+    """
+
+    def __init__(
+        self, mode: str, own: OwnPredictor, receivers: np.ndarray, table: np.ndarray, combiner: Combiner
+    ) -> None:
+        self.mode, self.own, self.receivers, self.table, self.combiner = mode, own, receivers, table, combiner
+        self.published: np.ndarray | None = None
+        self.query: np.ndarray | None = None
+        self.accuracy: float | None = None
+
+    @classmethod
+    def of_own(cls, own: OwnPredictor) -> BallotPredictor:
+        """No graph: everybody gets the own prediction."""
+        classes = len(own.weights)
+        nobody = np.zeros(0, dtype=np.int64)
+        return cls("features", own, nobody, np.zeros((0, classes)), Combiner.structural(classes, classes))
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        logits = log_softmax(self.own.logits(graph))
+        if len(self.receivers):
+            logits[self.receivers] = self.combiner.logits(logits[self.receivers], self.table)
+        return logits
+
+    def evidence_logits(self, nodes: int) -> np.ndarray:
+        """What the releases alone say: the evidence of the receivers, nothing about anybody's own features."""
+        logits = np.zeros((nodes, len(self.combiner.offset)))
+        if len(self.receivers):
+            logits[self.receivers] = self.table @ self.combiner.mixing + self.combiner.offset
+        return logits
+
+    def public_logits(self, nodes: int) -> np.ndarray | None:
+        """Scores that may be given to anybody, if they were paid for: noisy for query nodes, evidence alone for others."""
+        if self.published is None or self.query is None:
+            return None
+        logits = self.evidence_logits(nodes)
+        logits[self.query] += self.published
+        return logits
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "ballot", "mode": self.mode, "scalar": self.combiner.scalar, "accuracy": self.accuracy}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        arrays = {
+            **self.own.arrays(),
+            "receivers": self.receivers,
+            "table": self.table,
+            "scale": np.array([self.combiner.log_scale]),
+            "mixing": self.combiner.mixing,
+            "offset": self.combiner.offset,
+        }
+        if self.published is not None and self.query is not None:
+            arrays |= {"published": self.published, "query": self.query}
+        return arrays
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> BallotPredictor:
+        combiner = Combiner(float(arrays["scale"][0]), arrays["mixing"], arrays["offset"], config["scalar"])
+        own = OwnPredictor.restore(arrays)
+        predictor = cls(config["mode"], own, arrays["receivers"], arrays["table"], combiner)
+        predictor.published, predictor.query = arrays.get("published"), arrays.get("query")
+        predictor.accuracy = config["accuracy"]
+        return predictor

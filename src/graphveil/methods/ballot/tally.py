@@ -1,0 +1,160 @@
+"""Ballots cast and what the noisy tallies say: messages along contact lists, and post-processing of released tables.
+
+The functions that take ``private`` are queries: they run inside a curator's release and return clean sums on the grid
+2^-24. All others read released tables and public numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.methods.ballot.bounds import Bounds
+from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+
+# -- queries -------------------------------------------------------------------------------------------------------
+
+
+def ballot_sum(private: Graph, votes: np.ndarray, receivers: np.ndarray, floor: int) -> np.ndarray:
+    """``S_i = sum_k A[i, k] max(|out(k) in Q|, floor)^(-1/2) votes_k`` for the receivers i."""
+    lists = private.lists.restricted_to(receivers)
+    return lists.aggregate(lists.split_messages(at_most_unit(votes), floor))[receivers]
+
+
+def mass_of(private: Graph, receivers: np.ndarray, bounds: Bounds) -> np.ndarray:
+    """How much training nodes send to each receiver; under k-neighbor, how many training slots list it."""
+    if bounds.k is not None:
+        return plain_sum(private.lists, private.masks["train"][:, None].astype(float))[receivers]
+    sending = one_hot(private).sum(axis=1, keepdims=True)
+    return ballot_sum(private, sending, receivers, bounds.floor)
+
+
+def one_hot(private: Graph, kinds: tuple[str, ...] = ("train",)) -> np.ndarray:
+    """Labels of the nodes of these kinds as unit rows, zero for everybody else and for nodes without a label."""
+    voting = np.logical_or.reduce([private.masks[kind] for kind in kinds]) & (private.labels >= 0)
+    rows = np.zeros((private.nodes, private.classes))
+    rows[np.flatnonzero(voting), private.labels[voting]] = 1.0
+    return rows
+
+
+def centred_votes(private: Graph, probabilities: np.ndarray) -> np.ndarray:
+    """``(q - 1/C) / sqrt(1 - 1/C)``: q is the label of training and calibration nodes, the own prediction of others."""
+    labels = one_hot(private, ("train", "calibration"))
+    labelled = labels.any(axis=1)
+    q = np.where(labelled[:, None], labels, probabilities)
+    return centre(q) * private.present[:, None]
+
+
+def centre(q: np.ndarray) -> np.ndarray:
+    """Distributions as vectors of norm at most 1 whose entries sum to zero."""
+    classes = q.shape[1]
+    return (q - 1 / classes) / math.sqrt(1 - 1 / classes)
+
+
+def margins(private: Graph, probe: np.ndarray, receivers: np.ndarray, priors: np.ndarray, bound: float) -> float:
+    """``sum over calibration nodes of clip(S[i, y_i] - pi[y_i] sum_c S[i, c], +-bound) / bound``."""
+    table = np.zeros((private.nodes, private.classes))
+    table[receivers] = probe
+    chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
+    labels = private.labels[chosen]
+    margin = table[chosen, labels] - priors[labels] * table[chosen].sum(axis=1)
+    return math.fsum(np.clip(margin / bound, -1.0, 1.0))
+
+
+# -- what released tables say --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What probe and test say about the graph: ballots per receiver, priors, and how much neighbours agree.
+
+    ``margin`` estimates (mass x homophily) of one receiver with standard error ``error``.
+    """
+
+    probe: np.ndarray
+    noise: float
+    mass: float
+    priors: np.ndarray
+    margin: float = 0.0
+    error: float = math.inf
+
+    @classmethod
+    def of(cls, probe: np.ndarray, noise: float) -> Poll:
+        """Mass and priors of a released probe; the floors keep them positive under any noise."""
+        receivers, classes = probe.shape
+        mass = max(float(probe.sum(axis=1).mean()), noise * math.sqrt(classes / receivers), 1e-3)
+        priors = np.clip(probe.mean(axis=0) / mass, 0.02, 1.0)
+        return cls(probe, noise, mass, priors / priors.sum())
+
+    @property
+    def bound(self) -> float:
+        """Where the test clips one margin."""
+        return self.mass + self.noise
+
+    def tested(self, total: float, noise: float, voters: int) -> Poll:
+        """With the released sum of margins (in units of ``bound``), which has this noise."""
+        spread = 1 - float(np.square(self.priors).sum())
+        margin = total * self.bound / (voters * spread)
+        error = math.hypot(self.noise / math.sqrt(voters), noise * self.bound / voters) / spread
+        return Poll(self.probe, self.noise, self.mass, self.priors, margin, error)
+
+    def heterophilous(self, threshold: float) -> bool:
+        """Whether neighbours agree less than ``threshold``, one standard error included."""
+        return (self.margin + self.error) / self.mass < threshold
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A centred table per receiver and the weight with which it enters the posterior before calibration."""
+
+    table: np.ndarray
+    weight: float
+
+
+def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> Evidence:
+    """Probe and votes as one precision-weighted table, with the noise-aware Bayes weight.
+
+    b0 = m / (v sqrt(1 - 1/C)), m the margin less half an error, v the variance of the table around it.
+    """
+    classes = poll.probe.shape[1]
+    unit = math.sqrt(1 - 1 / classes)
+    table, variance = centred_rows(poll.probe) / unit, (poll.noise / unit) ** 2
+    if votes is not None:
+        ours, theirs = (1.0, 1.0) if noise == 0 else (1 / variance, noise**-2)
+        table = (ours * table + theirs * centred_rows(votes)) / (ours + theirs)
+        variance = 0.0 if noise == 0 else 1 / (ours + theirs)
+    low, high = np.quantile(table, [0.25, 0.75], axis=0)
+    spread = float(np.square((high - low) / 1.349).mean())
+    margin = max(poll.margin - poll.error / 2, 0.2 * poll.error)
+    around = max(spread - margin**2 / classes, variance, spread / 2, 1e-12)
+    return Evidence(table, margin / (around * unit))
+
+
+def centred_rows(table: np.ndarray) -> np.ndarray:
+    return table - table.mean(axis=1, keepdims=True)
+
+
+def codes(table: np.ndarray) -> np.ndarray:
+    """Released rows as messages for the next hop: divided by their norm, or by the median norm if that is larger."""
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    return table / np.maximum(np.maximum(norms, np.median(norms)), 1e-12)
+
+
+def whitened(table: np.ndarray) -> np.ndarray:
+    """The table shifted and turned so that its own covariance is the identity."""
+    shifted = table - table.mean(axis=0)
+    values, vectors = np.linalg.eigh(shifted.T @ shifted / max(len(table), 1))
+    return shifted @ (vectors / np.sqrt(np.maximum(values, 1e-6 * max(values.max(), 1e-12))))
+
+
+def square_rooted(table: np.ndarray) -> np.ndarray:
+    """Rows divided by the root of their norm, so that hubs do not dominate the covariance."""
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    return table / np.sqrt(np.maximum(norms, 1e-12))

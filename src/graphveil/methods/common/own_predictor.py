@@ -1,0 +1,142 @@
+"""The own predictor: softmax regression on a node's own centred unit features.
+
+    m = (sum_i x_i + N) / n,     x'_i = (x_i - m) / ||x_i - m||, and a constant 0.1,
+    T full-batch steps on sum_i clip((p_i - y_i) x'_i^T), momentum and one global second moment.
+
+Formal guarantee: unit rows make the mean's sum move by at most 1 (zero-out) or 2 (replace) for any record; each gradient sum
+moves by at most ``clip`` or ``2 clip`` for a training record and not at all for others. Everything else is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.base import Progress
+from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.plan import Release, Slot, split_mu
+from graphveil.privacy.promise import Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn import CentredRows, Optimizer
+
+FLOOR = 0.01  # least distance to the centre a row is divided by
+BIAS = 0.1
+WIDE = 5000  # feature columns above which every coordinate has its own second moment (measured: docs/results/ballot.md)
+GROWTH = 2 / (FLOOR * BIAS)  # intermediate terms of centred rows are at most this much longer than final ones
+MEAN_LEMMA = "a record adds one row of norm at most 1 to the sum"
+
+
+def own_releases(
+    facts: PublicFacts, promise: Promise, *, centring: float, steps: int, clip: float
+) -> tuple[Release, ...]:
+    """The mean (everybody pays the share ``centring`` of mu^2) and the gradient steps (training records pay the rest)."""
+    mean_share = centring if facts.features else 0.0
+    mu = {"mean": 0.0, "own": 0.0}
+    if promise.private:
+        mu = split_mu(promise, {"mean": mean_share, "own": 1 - mean_share})
+    size = (facts.features + 1) * facts.classes
+    own = full_batch_release("own", promise, facts, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
+    return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
+
+
+def mean_release(facts: PublicFacts, promise: Promise, mu: float, kinds: Collection[str] | None = None) -> Release:
+    """The noisy sum of the unit rows of everybody (of these ``kinds``), for mu."""
+    bound = _mean_bound(promise)
+    payers = {kind: bound for kind, count in facts.kinds.items() if count and (kinds is None or kind in kinds)}
+    mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
+    return Release("mean", mechanism, payers, MEAN_LEMMA)
+
+
+def _mean_bound(promise: Promise) -> float:
+    return 2.0 if promise.relation is Relation.REPLACE else 1.0
+
+
+def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) -> tuple[Slot, ...]:
+    """Mean and gradient steps as adaptive slots, for methods that choose their shares while they run."""
+    bound = _mean_bound(promise)
+    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    size = (facts.features + 1) * facts.classes
+    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps=steps, growth=GROWTH)
+    return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
+
+
+def release_centre(curator: Curator, share: float | None = None, of: np.ndarray | None = None) -> np.ndarray:
+    """The noisy mean (of the slots in the mask ``of``) if the plan has one, else the origin.
+
+    It is brought back into the unit ball, where every true mean lies.
+    """
+    if any(step.name == "mean" for step in curator.plan.steps):
+        slots = np.ones(curator.facts.nodes, dtype=bool) if of is None else of
+        centre = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share) / max(1, slots.sum())
+        return centre / max(1.0, float(np.linalg.norm(centre)))
+    return np.zeros(curator.facts.features)
+
+
+def learn_own(
+    curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
+) -> OwnPredictor:
+    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
+    from graphveil.learn import MLP
+
+    facts = curator.facts
+    mean_share, own_share = shares or (None, None)
+    centre = release_centre(curator, mean_share)
+    network = MLP((facts.features + 1, facts.classes), bias=False)
+    inputs = lambda private: centred(private, centre)
+    descend_privately(curator, "own", network, inputs, own_optimizer(facts, learning_rate), progress, share=own_share)
+    return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+
+
+def own_optimizer(facts: PublicFacts, learning_rate: float) -> Optimizer:
+    """One second moment for all coordinates, or one each where features are wide."""
+    from graphveil.learn import Adam, GlobalMoment
+
+    return Adam(learning_rate) if facts.features > WIDE else GlobalMoment(learning_rate)
+
+
+def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
+    """Everybody's own row as the predictor reads it."""
+    from graphveil.graph.unit import unit_rows
+    from graphveil.learn import CentredRows
+
+    return CentredRows(unit_rows(graph.rows), centre, floor=FLOOR, bias=BIAS)
+
+
+def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
+    """The sum of unit rows truncated to the grid 2^-24: exact in float64, so one record moves it by its own row alone."""
+    import torch
+
+    from graphveil.graph.unit import truncated, unit_rows
+
+    taken = torch.from_numpy(slots.astype(np.float64))[:, None]
+    return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
+
+
+class OwnPredictor:
+    """Released numbers: the centre (d) and the weights (C x (d + 1))."""
+
+    def __init__(self, centre: np.ndarray, weights: np.ndarray) -> None:
+        self.centre, self.weights = centre, weights
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        import torch
+
+        logits: np.ndarray = centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy()
+        return logits
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "own"}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"centre": self.centre, "weights": self.weights}
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray]) -> OwnPredictor:
+        return cls(arrays["centre"], arrays["weights"])

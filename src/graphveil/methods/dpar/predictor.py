@@ -1,0 +1,133 @@
+"""What DPAR leaves behind: a predictor on own features, and power iteration on a graph that is public."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.common.own_predictor import OwnPredictor
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public sizes of the two layers; ``projection``: width after a public random projection (0: none), ``key`` its coins."""
+
+    features: int
+    hidden: int
+    classes: int
+    projection: int
+    key: int
+
+    @property
+    def inputs(self) -> int:
+        return self.projection or max(self.features, 1)
+
+    @property
+    def size(self) -> int:
+        return self.hidden * (self.inputs + self.classes)
+
+
+class TwoLayers:
+    """``W2 relu(W1 x)`` on the own unit row, projected if the plan says so: the paper's network."""
+
+    def __init__(self, shape: Shape, parameters: np.ndarray) -> None:
+        self.shape, self.parameters = shape, parameters
+
+    @classmethod
+    def drawn(cls, shape: Shape, coins: np.random.Generator) -> TwoLayers:
+        scale = [1 / math.sqrt(shape.inputs)] * (shape.hidden * shape.inputs)
+        scale += [1 / math.sqrt(shape.hidden)] * (shape.classes * shape.hidden)
+        return cls(shape, coins.normal(size=shape.size) * np.array(scale))
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        shape = self.shape
+        w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
+        w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
+        return np.maximum(projected_rows(graph, shape) @ w1.T, 0.0) @ w2.T
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "two-layers", **asdict(self.shape)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"parameters": self.parameters}
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Power iteration: ``L <- (1 - a) D^-1 A L + a L_0``, self-loops included.
+
+    Trained inductively, edges from or to training and calibration nodes are left out. The paper's figures are of this kind, on
+    a test graph it declares unprotected.
+    """
+
+    teleport: float
+    propagation: int
+    inductive: bool
+
+    def along(self, graph: Graph, own: np.ndarray) -> np.ndarray:
+        import scipy.sparse as sp
+
+        if self.propagation == 0:
+            return own
+        senders, receivers = graph.lists.edge_index()
+        if self.inductive:
+            trained = graph.masks["train"] | graph.masks["calibration"]
+            keep = trained[senders] == trained[receivers]
+            senders, receivers = senders[keep], receivers[keep]
+        matrix = sp.csr_matrix((np.ones(senders.size), (receivers, senders)), shape=(graph.nodes, graph.nodes))
+        matrix = matrix + sp.eye(graph.nodes, format="csr")
+        steps = sp.diags(1 / np.asarray(matrix.sum(axis=1)).ravel()) @ matrix
+        scores = own
+        for _ in range(self.propagation):
+            scores = (1 - self.teleport) * (steps @ scores) + self.teleport * own
+        return scores
+
+
+class RankedPredictor:
+    """What is released: a predictor on own rows. ``graph_logits`` also reads the edges of a public graph."""
+
+    transfers = True
+
+    def __init__(self, own: OwnPredictor | TwoLayers, walk: Walk) -> None:
+        self.own, self.walk = own, walk
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        return self.own.logits(graph)
+
+    def graph_logits(self, graph: Graph) -> np.ndarray:
+        return self.walk.along(graph, self.logits(graph))
+
+    def config(self) -> dict[str, Any]:
+        return {"own": self.own.config(), "walk": asdict(self.walk)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.own.arrays()
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
+        own = dict(config["own"])
+        linear = own.pop("kind") == "own"
+        restored = OwnPredictor.restore(arrays) if linear else TwoLayers(Shape(**own), arrays["parameters"])
+        return cls(restored, Walk(**config["walk"]))
+
+
+def projected_rows(graph: Graph, shape: Shape, index: np.ndarray | None = None) -> np.ndarray:
+    """Dense unit rows (of the nodes in ``index``): the features themselves, or their public random projection."""
+    import torch
+
+    from graphveil.graph.unit import unit_array, unit_rows
+
+    rows = graph.rows if index is None else graph.rows.take(index)
+    if shape.features == 0:
+        return np.zeros((rows.shape[0], 1))
+    unit = unit_rows(rows)
+    if not shape.projection:
+        return unit.matmul(torch.eye(shape.features, dtype=torch.float64)).numpy()
+    matrix = np.random.default_rng(shape.key).normal(size=(shape.features, shape.projection))
+    return unit_array(unit.matmul(torch.from_numpy(matrix)).numpy())

@@ -1,0 +1,178 @@
+"""Sound GraphPrivatizer: buckets from released labels, one report per owned edge, evidence through the known channel.
+
+The server sees, of every vertex, the reported buckets of its owned contacts. With H[c, b] the share of bucket b among the
+contacts of class c and T the channel of the bucket response, a report has law (H T)[c, .]; H is fitted by EM and the
+log-likelihood of every class goes to the network, beside de-biased shares. All of it is post-processing.
+Tests: ``tests/methods/test_graph_privatizer.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers import BucketResponse, Contacts, NeighbourMean
+from graphveil.exchange.report import Round
+from graphveil.methods.common.backbone_training import NoisyLabels, standardised
+from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
+from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
+from graphveil.methods.graph_privatizer.published import reported_arcs
+from graphveil.methods.local_method import ScoresPredictor, Session
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import OWNERS, Local, Part
+from graphveil.privacy.noise import Array
+
+MECHANISMS = ("bucket", "krr", "mean")
+HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class
+FLOOR = -10.0  # of log-posteriors
+NAMES = ("edges", "edges-2")
+HEARD = ("the released labels", "the classes inferred from earlier rounds")
+
+
+def edge_rounds(mechanism: str, number: int, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
+    """The rounds on edges: ``number`` of them share the budget; the first may hear one more bucket, 'no label'."""
+    share = promise.share(Part.EDGES) / number
+    if mechanism == "krr":
+        if number > 1:
+            raise InputError("graph-privatizer: mechanism krr has one round, use edge_rounds=1")
+        response = BucketResponse(share, facts.nodes, owned=not facts.directed)
+        return (Round("edges", Part.EDGES, response, "the public slots"),)
+    if mechanism == "mean" and not promise.delta > 0:
+        raise InputError("mechanism mean adds Gaussian noise and needs a delta: say --delta 1e-6")
+    unlabelled = facts.nodes > facts.count("train") + facts.count("calibration")
+    buckets = (facts.classes + (1 if unlabelled else 0), facts.classes)
+    if mechanism == "mean":
+        means = [NeighbourMean(share, buckets[i], promise.delta / number) for i in range(number)]
+        return tuple(Round(NAMES[i], Part.EDGES, mean, HEARD[i]) for i, mean in enumerate(means))
+    return tuple(
+        Round(NAMES[i], Part.EDGES, BucketResponse(share, buckets[i], owned=not facts.directed), HEARD[i])
+        for i in range(number)
+    )
+
+
+def statements(mechanism: str) -> tuple[str, ...]:
+    """What is public besides the lengths of lists."""
+    return () if mechanism == "mean" else (OWNERS,)
+
+
+def learn(training: PropagatedTraining, session: Session, mechanism: str) -> ScoresPredictor:
+    """Ask in rounds, then train on the noisy graph or on the evidence alone, as released validation labels prefer."""
+    rows, labels = heard_rows(session), NoisyLabels.heard(session)
+    if mechanism == "krr":
+        lists, evidence = session.ask("edges", np.arange(session.facts.nodes)), None
+    elif mechanism == "mean":
+        lists, evidence = None, _means(session, labels)
+    else:
+        lists, evidence = _buckets(session, labels)
+    candidates = {}
+    if evidence is not None:
+        candidates["evidence"] = Candidate(evidence, np.zeros((2, 0), dtype=np.int64))
+    if lists is not None:
+        arcs = reported_arcs(lists)
+        propagated = training.propagated(rows, arcs, session.facts.nodes, session.coins)
+        columns = propagated if evidence is None else np.column_stack([propagated, evidence])
+        candidates["graph"] = Candidate(columns, arcs)
+    return training.fit(session, candidates, labels)
+
+
+def _buckets(session: Session, labels: NoisyLabels) -> tuple[Contacts, Array]:
+    """Reported lists of the last round, and the evidence of all of them."""
+    likelihoods = likelihood_rows(labels.reports, labels.channel)
+    evidence, found = [], None
+    for name in _asked(session):
+        response: Any = session.collector.rounds[name].randomizer
+        if found is None:
+            bucket_of = released_bins(labels.reports, response.buckets)
+        else:
+            bucket_of = (np.log(likelihoods) + found.log_likelihood).argmax(axis=1)
+        bucket_of = inhabited(bucket_of, response.buckets)
+        lists = session.ask(name, bucket_of)
+        counts = bucket_counts(lists, bucket_of, response.buckets)
+        found = fit_buckets(counts, response.response.channel, likelihoods)
+        keep, other = response.response.keep, response.response.other
+        shares = (counts - other * counts.sum(axis=1, keepdims=True)) / (keep - other)
+        spread = np.sqrt(np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+        evidence += [_column_scale(found.log_likelihood), standardised(shares / spread)]
+    return lists, np.column_stack(evidence)
+
+
+def _means(session: Session, labels: NoisyLabels) -> Array:
+    """Noisy means of one-hot rows of one's contacts: released labels, then the classes inferred from them."""
+    likelihoods = likelihood_rows(labels.reports, labels.channel)
+    evidence: list[Array] = []
+    posterior = None
+    for name in _asked(session):
+        mean: Any = session.collector.rounds[name].randomizer
+        bins = released_bins(labels.reports, mean.width) if posterior is None else posterior.argmax(axis=1)
+        counts = session.ask(name, np.eye(mean.width)[bins]) * session.degrees[:, None]
+        noise = mean.sigma(1) ** 2
+        fit = fit_histograms(
+            counts, session.degrees, noise, likelihoods, homophilous(session.facts.classes, mean.width)
+        )
+        posterior = likelihoods * softmax(fit.log_likelihood, axis=1)
+        level = (counts - counts.mean(axis=0)) / np.sqrt(session.degrees[:, None] + noise)
+        evidence += [_column_scale(fit.log_likelihood), level]
+    return np.column_stack(evidence)
+
+
+def _column_scale(log_likelihood: Array) -> Array:
+    """Log-posteriors under equal priors, not below ``FLOOR``, in columns of scale 1."""
+    return standardised(np.maximum(log_softmax(log_likelihood, axis=1), FLOOR))
+
+
+def _asked(session: Session) -> list[str]:
+    return [name for name in NAMES if name in session.collector.rounds]
+
+
+def released_bins(reports: np.ndarray, bins: int) -> np.ndarray:
+    """The bin of every slot: its released label; 'no label' is the last bin if there is one for it."""
+    return np.where(reports >= 0, reports, bins - 1)
+
+
+def inhabited(bucket_of: np.ndarray, buckets: int) -> np.ndarray:
+    """The same buckets with a member in each: an empty one takes the lowest slots of the largest (all of this is public)."""
+    bucket_of = bucket_of.copy()
+    for empty in np.flatnonzero(np.bincount(bucket_of, minlength=buckets) == 0):
+        largest = np.bincount(bucket_of, minlength=buckets).argmax()
+        bucket_of[np.flatnonzero(bucket_of == largest)[0]] = empty
+    return bucket_of
+
+
+def bucket_counts(lists: Contacts, bucket_of: np.ndarray, buckets: int) -> Array:
+    """How often everybody reported each bucket."""
+    cells = lists.owners * buckets + bucket_of[lists.targets]
+    return np.bincount(cells, minlength=len(lists) * buckets).reshape(len(lists), buckets).astype(np.float64)
+
+
+def homophilous(classes: int, bins: int) -> Array:
+    """The start of EM: a share ``HOMOPHILY`` of contacts has one's own class, the others any bin."""
+    shares = np.full((classes, bins), (1 - HOMOPHILY) / bins)
+    shares[np.arange(classes), np.arange(classes)] += HOMOPHILY
+    return shares
+
+
+@dataclass(frozen=True)
+class BucketFit:
+    """H[c, b], and the log-likelihood of everybody's reports under each class."""
+
+    shares: Array
+    log_likelihood: Array
+
+
+def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 8) -> BucketFit:
+    """EM for reports with law (H T)[c, .] given the class c, with the label likelihoods as evidence on c."""
+    classes, buckets = likelihoods.shape[1], counts.shape[1]
+    shares = homophilous(classes, buckets)
+    prior = likelihoods.mean(axis=0)
+    for _ in range(steps):
+        law = shares @ channel
+        posterior = softmax(np.log(likelihoods) + np.log(prior) + counts @ np.log(law).T, axis=1)
+        prior = np.maximum(posterior.mean(axis=0), 1e-6)
+        weight = (posterior.T @ counts) / law
+        shares = np.maximum(shares * (weight @ channel.T), 1e-9)
+        shares /= shares.sum(axis=1, keepdims=True)
+    return BucketFit(shares, counts @ np.log(shares @ channel).T)

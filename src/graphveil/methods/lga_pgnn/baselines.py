@@ -1,0 +1,146 @@
+"""The baselines of LGA-PGNN that it does not share its mechanism with: Laplace features, random inputs, degrees.
+
+Tests: ``tests/methods/test_baselines.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers import LaplaceRows
+from graphveil.methods.common.backbone_training import dense_columns, standardised
+from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
+from graphveil.methods.local_method import Session
+from graphveil.methods.options import NonNegative
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Local
+from graphveil.privacy.noise import Array
+
+if TYPE_CHECKING:
+    from graphveil.methods.lga_pgnn.report_gnn import Build
+
+SMALL = 0.01  # standard deviation of RANGNN's inputs
+
+
+class LapGnn(ReportGnn):
+    """Laplace noise on every attribute, then the backbone.
+
+    The paper does not state the scale; here it is the one that costs epsilon for the whole row, d (upper - lower)/epsilon.
+
+    Args:
+        lower, upper: the public range of every attribute.
+        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
+        width: more columns than these are multiplied by a public random matrix (post-processing: speed).
+        loss: ``forward`` (knows the noise of the labels) or ``plain``.
+        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+    """
+
+    card = baseline_card(
+        "lap-gnn",
+        "Laplace noise on every attribute, a graph network on public edges",
+        "features and label of one vertex",
+        "GNN(x + Laplace(d (upper - lower)/epsilon))",
+    )
+
+    lower: NonNegative = 0.0
+    upper: NonNegative = 1.0
+
+    def check(self) -> None:
+        super().check()
+        if not self.lower < self.upper:
+            raise InputError(f"lap-gnn: the public range {self.lower:g}..{self.upper:g} is empty")
+
+    def randomizer(self, facts: PublicFacts, budget: float) -> LaplaceRows:
+        return LaplaceRows(budget, facts.features, self.lower, self.upper)
+
+    def public_statements(self, promise: Local) -> tuple[str, ...]:
+        span = (
+            f"every attribute lies in {self.lower:g}..{self.upper:g}; values outside are clipped before they are sent"
+        )
+        return (*super().public_statements(promise), span)
+
+    def inputs(self, session: Session) -> Array:
+        return standardised(dense_columns(self.reported_rows(session), self.width, session.coins))
+
+
+class RandGnn(ReportGnn):
+    """RANGNN: four graph layers on Gaussian numbers of standard deviation 0.01; no feature is read.
+
+    Adam trains it as it does all others, where the paper uses plain gradient descent.
+
+    Args:
+        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
+        width: columns of random numbers.
+        loss: ``forward`` (knows the noise of the labels) or ``plain``.
+        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+    """
+
+    card = baseline_card(
+        "rand-gnn",
+        "four graph layers on small random numbers instead of features",
+        "the label of one vertex; no feature is sent",
+        "GNN(GNN(z)), z Gaussian with standard deviation 0.01",
+    )
+    reads_features = False
+
+    def inputs(self, session: Session) -> Array:
+        return SMALL * _random(session, self.width)
+
+    def network(self) -> Build:
+        from graphveil.learn.networks import twice_as_deep
+
+        return twice_as_deep
+
+
+class RandomFeaturesGnn(ReportGnn):
+    """RFGNN: the backbone on standard normal numbers; no feature is read, so whatever it reaches comes from edges and labels.
+
+    Args:
+        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
+        width: columns of random numbers.
+        loss: ``forward`` (knows the noise of the labels) or ``plain``.
+        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+    """
+
+    card = baseline_card(
+        "random-features-gnn",
+        "a graph network on random numbers instead of features",
+        "the label of one vertex; no feature is sent",
+        "GNN(z), z standard normal",
+    )
+    reads_features = False
+
+    def inputs(self, session: Session) -> Array:
+        return _random(session, self.width)
+
+
+class DegreeGnn(ReportGnn):
+    """OHTGNN: the backbone on the degree of every vertex, one-hot; degrees are read from public edges.
+
+    Args:
+        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
+        width: columns; all degrees from ``width`` - 1 on share the last one.
+        loss: ``forward`` (knows the noise of the labels) or ``plain``.
+        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+    """
+
+    card = baseline_card(
+        "degree-gnn",
+        "a graph network on one-hot degrees instead of features",
+        "the label of one vertex; no feature is sent",
+        "GNN(one-hot(min(degree, width - 1)))",
+    )
+    reads_features = False
+
+    def inputs(self, session: Session) -> Array:
+        degrees = np.bincount(session.raw_edges[0], minlength=session.facts.nodes)
+        columns = np.zeros((session.facts.nodes, self.width), dtype=np.float32)
+        columns[np.arange(session.facts.nodes), np.minimum(degrees, self.width - 1)] = 1.0
+        return columns
+
+
+def _random(session: Session, width: int) -> Array:
+    return session.coins.standard_normal((session.facts.nodes, width), dtype=np.float32)

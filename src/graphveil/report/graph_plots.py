@@ -1,0 +1,62 @@
+"""One picture of a graph: how heavy its degrees are, and how its classes mix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from torch_geometric.data import Data
+
+from graphveil.errors import InputError
+from graphveil.graph.data.measures import degree_sequence
+from graphveil.graph.graph import UNLABELLED
+
+
+def plot_graph(data: Data, path: str | Path, title: str = "") -> Path:
+    """Save degree distribution (log axes) and class mixing to ``path`` (.png, .pdf or .svg)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path = Path(path)
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise InputError(f"cannot plot to {path}: give a file name that ends in .png, .pdf or .svg")
+    mixing = class_mixing(data)
+    figure = Figure(figsize=(9 if mixing is not None else 4.8, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 1 if mixing is None else 2, squeeze=False)[0]
+    values, survival = degree_survival(degree_sequence(data))
+    panels[0].loglog(values, survival, marker=".", linewidth=1, color="#2a6f97")
+    panels[0].set(xlabel="degree d", ylabel="share of nodes with degree ≥ d", title="degree distribution")
+    panels[0].grid(True, which="both", linewidth=0.3)
+    if mixing is not None:
+        image = panels[1].imshow(mixing, vmin=0, vmax=1, cmap="Blues")
+        names = data.get("class_names") or list(range(mixing.shape[0]))
+        ticks = np.arange(mixing.shape[0])
+        panels[1].set_xticks(ticks, names, rotation=45, ha="right", fontsize=7)
+        panels[1].set_yticks(ticks, names, fontsize=7)
+        panels[1].set(xlabel="class of the neighbour", ylabel="class of the node", title="where edges lead")
+        figure.colorbar(image, ax=panels[1], shrink=0.8, label="share of the row")
+    figure.suptitle(title)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    return path
+
+
+def degree_survival(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct positive degrees ``d`` and the share of all nodes whose degree is at least ``d``."""
+    values, counts = np.unique(degrees[degrees > 0], return_counts=True)
+    return values, np.cumsum(counts[::-1])[::-1] / max(degrees.size, 1)
+
+
+def class_mixing(data: Data) -> np.ndarray | None:
+    """Row ``c``: where the arcs that leave class ``c`` lead, as shares. None without labels."""
+    if data.get("y") is None:
+        return None
+    labels = data.y.numpy()
+    u, v = labels[data.edge_index.numpy()]
+    known = (u != UNLABELLED) & (v != UNLABELLED)
+    classes = int(data.get("num_classes") or labels.max(initial=-1) + 1)
+    counts = np.bincount(u[known] * classes + v[known], minlength=classes * classes).reshape(classes, classes)
+    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)

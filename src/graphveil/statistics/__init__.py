@@ -1,0 +1,1 @@
+"""Bounds and intervals that attacks and audits share."""

@@ -1,0 +1,84 @@
+"""GraphPrivatizer's replacement as published: its ratio is infinite on a graph of seven people."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from graphveil.exchange.randomizers import Contacts, NeighbourReplacement
+from graphveil.exchange.randomizers.replacement import Metric, Strategy
+from graphveil.privacy.noise import Noise
+
+EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 4), (3, 5), (4, 6), (5, 6)]
+ROWS = np.random.default_rng(3).random((7, 4))
+
+
+def lists_of(edges, nodes=7):
+    return Contacts.of([[v for u, v in [*edges, *((b, a) for a, b in edges)] if u == node] for node in range(nodes)])
+
+
+def mechanism(strategy, **options):
+    return NeighbourReplacement(1.0, lists_of(EDGES), strategy, **options)
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_gp_1_most_swaps_of_one_neighbour_have_an_infinite_ratio(strategy):
+    randomizer, slots = mechanism(strategy), range(7)
+    worst = {
+        (a, b): max(r for r in (randomizer.log_ratio(a, b, out, ROWS) for out in slots) if not math.isnan(r))
+        for a, b in permutations(slots, 2)
+    }
+    infinite = [pair for pair, ratio in worst.items() if ratio == math.inf]
+    assert len(infinite) >= 0.8 * len(worst)
+    assert randomizer.epsilon == math.inf and randomizer.claim == 1.0
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_gp_1_the_delta_at_the_claimed_epsilon_reaches_one(strategy):
+    randomizer, slots = mechanism(strategy), range(7)
+    law = np.exp([[randomizer.log_density(u, out, ROWS) for out in slots] for u in slots])
+    assert np.allclose(law.sum(axis=1), 1)
+    deltas = [np.maximum(law[a] - math.e * law[b], 0).sum() for a, b in permutations(slots, 2)]
+    assert max(deltas) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(10, 2.15), (100, 4.31)])
+def test_gp_2_even_on_common_outputs_the_normalisers_differ(size, expected):
+    """u has d - 1 = 1 candidate, w has d - 1 = 9 or 99; the report u is kept by u and picked by w."""
+    nodes = size + 1
+    edges = [(0, v) for v in range(1, nodes)][: size - 1]  # w = 0 knows size - 1 people, u = 1 among them
+    randomizer = NeighbourReplacement(1.0, lists_of(edges, nodes))
+    rows = np.ones((nodes, 2))
+    assert randomizer.log_ratio(1, 0, 1, rows) == pytest.approx(expected, abs=0.005)
+
+
+def test_gp_3_without_a_candidate_the_truth_is_sent_with_probability_one():
+    randomizer = mechanism(Strategy.THRESHOLD, threshold=2.0)
+    assert math.exp(randomizer.log_density(3, 3, ROWS)) == 1.0
+    assert np.array_equal(randomizer.randomize(np.arange(7), ROWS, Noise(0)), np.arange(7))
+
+
+def test_gp_4_an_edge_leaks_through_somebody_who_is_not_its_endpoint():
+    """0 is next to 1; whether {1, 3} exists decides whether 0 can report 3."""
+    without = NeighbourReplacement(1.0, lists_of([e for e in EDGES if e != (1, 3)]), Strategy.THRESHOLD)
+    assert mechanism(Strategy.THRESHOLD).log_density(1, 3, ROWS) > -math.inf
+    assert without.log_density(1, 3, ROWS) == -math.inf
+
+
+@pytest.mark.parametrize("metric", Metric)
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_reports_follow_the_published_probabilities(metric, alpha):
+    randomizer, draws = mechanism(Strategy.THRESHOLD, metric=metric, alpha=alpha, threshold=0.2), 20_000
+    mass = np.exp([randomizer.log_density(2, out, ROWS) for out in range(7)])
+    frequency = np.bincount(randomizer.randomize(np.full(draws, 2), ROWS, Noise(5)), minlength=7) / draws
+    assert np.all(np.abs(frequency - mass) <= 6 * np.sqrt(mass / draws))  # false alarms: below 2e-8
+    assert mass.sum() == pytest.approx(1.0)
+
+
+def test_the_most_similar_neighbour_is_the_only_candidate_of_strategy_m():
+    chosen = mechanism(Strategy.MOST_SIMILAR).candidates(ROWS)
+    lists = lists_of(EDGES)
+    unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
+    for node in range(7):
+        assert chosen[node].tolist() == [max(lists[node], key=lambda other: unit[node] @ unit[other])]
