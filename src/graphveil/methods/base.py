@@ -53,6 +53,7 @@ class PrivateMethod(Options):
 
     card: ClassVar[Card]
     gaps: ClassVar[tuple[Gap, ...]] = ()
+    curator: ClassVar[type[Curator]] = Curator
     mode: str = SOUND
 
     def __new__(cls, *, mode: str | None = None, **options: Any) -> Self:
@@ -127,7 +128,7 @@ class PrivateMethod(Options):
         graph = self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
-        kind = PaperCurator if self.mode == "published" else Curator
+        kind = PaperCurator if self.mode == "published" else self.curator
         curator = kind(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress)
