@@ -367,19 +367,27 @@ def second_answer_with_fresh_noise() -> Iterator[None]:
         yield
 
 
+def inside(server):  # type: ignore[no-untyped-def]
+    """The clients behind the answers of a server, which only a planted bug reaches for."""
+    answers = server.answers
+    while not hasattr(answers, "clients"):
+        answers = answers.answers
+    return answers
+
+
 @contextmanager
 def second_broadcast_of_clean_labels() -> Iterator[None]:
     """The server sends round what the clients hold instead of what it has inferred from reports."""
-    from graphveil.methods.local_method import Session
+    from graphveil.exchange.server import Server
     from graphveil.privacy.local import Part
 
     original = LocalRecipe._histogram
 
-    def histogram(self, session: Session, *rest):  # type: ignore[no-untyped-def]
+    def histogram(self, session: Server, *rest):  # type: ignore[no-untyped-def]
         ask = session.ask
 
         def asked(name, broadcast=None):  # type: ignore[no-untyped-def]
-            clean = np.concatenate([client._records[Part.LABELS] for client in session.clients])
+            clean = np.concatenate([client._records[Part.LABELS] for client in inside(session).clients])
             return ask(name, np.maximum(clean, 0) if name == "histogram-2" else broadcast)
 
         session.ask = asked
@@ -395,7 +403,8 @@ def true_degrees_where_they_are_hidden() -> Iterator[None]:
     from graphveil.privacy.local import Part
 
     def degrees(self, session, rounds):  # type: ignore[no-untyped-def]
-        return np.concatenate([client._records[Part.EDGES].degrees for client in session.clients]).astype(np.float64)
+        lists = [client._records[Part.EDGES].degrees for client in inside(session).clients]
+        return np.concatenate(lists).astype(np.float64)
 
     with patch.object(LocalRecipe, "_degrees", degrees):
         yield

@@ -12,7 +12,7 @@ from graphveil.methods.local import LocalRecipe
 from graphveil.methods.lpgnn import Lpgnn
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.local import Local, Part
-from tests.audit.mutants import MORE_MUTANTS
+from tests.audit.mutants import MORE_MUTANTS, inside
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +57,9 @@ def test_a_server_that_reads_past_the_reports_leaks(name, where):
 class Chooser(LocalRecipe):
     """Asks one or two rounds of histograms as the hidden lengths say."""
 
-    def rounds(self, facts, promise, mean_degree=0.0):
-        if self.clean is not None:
-            self.histogram_rounds = 1 + self.clean % 2
-        return super().rounds(facts, promise, mean_degree)
-
-    clean = None
-
-    def fit(self, data, promise, **rest):
-        graph = data if hasattr(data, "lists") else validate(data)
-        self.clean = int(graph.lists.arcs == validate(local_graph(0)).lists.arcs)
-        return super().fit(graph, promise, **rest)
+    def local_facts(self, graph, promise):
+        self.histogram_rounds = 1 + int(graph.lists.arcs == validate(local_graph(0)).lists.arcs)
+        return super().local_facts(graph, promise)
 
 
 class Peeking(Lpgnn):
@@ -75,7 +67,7 @@ class Peeking(Lpgnn):
 
     def train(self, session):
         predictor = super().train(session)
-        labels = session.clients[0]._records[Part.LABELS]
+        labels = inside(session).clients[0]._records[Part.LABELS]
         predictor.scores[labels >= 0, labels[labels >= 0]] += 1e-9
         return predictor
 

@@ -8,7 +8,6 @@ import pytest
 
 import graphveil as gv
 from graphveil.errors import InputError
-from graphveil.exchange.certificate import LocalCertificate
 from graphveil.exchange.randomizers import (
     BucketResponse,
     Contacts,
@@ -20,9 +19,11 @@ from graphveil.exchange.randomizers import (
     Piecewise,
     Rest,
 )
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
+from graphveil.privacy.plan import Plan
 
 FACTS = PublicFacts(100, 8, 3)
 FEATURES = Round("features", Part.FEATURES, MultiBit(3.0, 8))
@@ -30,14 +31,16 @@ LABELS = Round("labels", Part.LABELS, LabelResponse(2.0, 3))
 
 
 def certify(promise, *rounds, **options):
-    return LocalCertificate.of(promise, FACTS, [(round, 100) for round in rounds], method="test", **options)
+    plan = Plan(promise, FACTS, tuple(round.release(100) for round in rounds), claim=options.pop("claim", None))
+    about = {"method": "test", "mode": "sound", "parameters": {}} | options
+    return Certificate.of(plan, plan.steps, **about)
 
 
 def test_features_and_label_of_a_vertex_add_up_and_raw_edges_are_shouted():
     certificate = certify(gv.Local(3, 2, "raw"), FEATURES, LABELS)
     assert certificate.epsilon == pytest.approx(5.0, abs=1e-9) and certificate.per_vertex == certificate.epsilon
     assert certificate.per_edge is None and certificate.per_list is None
-    assert certificate.holds and certificate.to_json()["raw"] == ["edges"]
+    assert certificate.holds and certificate.to_json()["promise"]["edges"] == "raw"
     assert "SENT IN THE CLEAR: THE CONTACT LIST OF EVERY VERTEX" in str(certificate)
 
 
@@ -84,7 +87,7 @@ def test_published_mechanisms_without_an_epsilon_have_none_on_the_certificate():
     certificate = certify(gv.Local(1, 2, "raw"), raw, LABELS, mode="published", claim=3.0)
     assert certificate.epsilon is None and certificate.epsilon_claimed == 3.0 and not certificate.holds
     assert "HAS NO FINITE EPSILON: 7 of 8 attributes" in str(certificate)
-    assert certificate.to_json()["releases"][0]["unbounded"].endswith("any delta is at least 0.875")
+    assert certificate.warnings[1].endswith("any delta is at least 0.875")
     edges = Round("edges", Part.EDGES, NeighbourReplacement(1.0, Contacts.of([[1], [0]])))
     certificate = certify(gv.Local("withheld", 2, 1.0), LABELS, edges)
     assert certificate.per_edge is None and certificate.epsilon is None
@@ -94,7 +97,7 @@ def test_published_mechanisms_without_an_epsilon_have_none_on_the_certificate():
 def test_a_certificate_survives_json():
     certificate = certify(gv.Local(3, 2, "raw"), FEATURES, LABELS, seed=4, holders={"a": 100})
     body = json.loads(json.dumps(certificate.to_json(), allow_nan=False))
-    back = LocalCertificate.from_json(body)
+    back = Certificate.from_json(body)
     assert back.to_json() == certificate.to_json() and str(back) == str(certificate)
     assert "seeded" in str(certificate)
 

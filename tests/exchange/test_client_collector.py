@@ -8,7 +8,8 @@ from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.client import Client, one_reporter_each
 from graphveil.exchange.collector import Collector
 from graphveil.exchange.randomizers import Contacts, LabelHistogram, LabelResponse, MultiBit, Piecewise
-from graphveil.exchange.report import Report, Round
+from graphveil.exchange.report import Report
+from graphveil.exchange.round import Round
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -104,9 +105,10 @@ def test_the_collector_puts_reports_of_several_holders_in_the_order_of_the_slots
     heard = np.where(labels < 0, 3, labels)
     collector.accept(east.report("histogram", heard))
     assert np.array_equal(collector.values("histogram")[1], east.report("histogram", heard).row(1))
-    data = collector.estimate()
-    assert data.x.shape == (6, 4) and data.y.tolist() == labels.tolist() and data.histogram.shape == (6, 4)
-    assert np.allclose(data.x[0].numpy(), ROUNDS[0].randomizer.estimate(rows[0]))
+    found = collector.estimate()
+    assert found["labels"].tolist() == labels.tolist() and found["histogram"].shape == (6, 4)
+    assert found["features"].shape == (6, 4)
+    assert np.allclose(found["features"][0], ROUNDS[0].randomizer.estimate(rows[0]))
 
 
 def test_a_resent_report_is_ignored_and_another_one_of_the_same_vertex_is_refused():
@@ -156,4 +158,4 @@ def test_piecewise_reports_of_many_vertices_are_estimated_without_bias():
     collector = Collector(rounds, len(rows))
     collector.accept(Client(range(len(rows)), {Part.FEATURES: rows}, rounds, Noise(3)).report("features"))
     error = 6 * np.sqrt(randomizer.variance(rows[0]) / len(rows))
-    assert np.all(np.abs(collector.estimate().x.numpy().mean(axis=0) - rows[0]) < error)
+    assert np.all(np.abs(collector.estimate()["features"].mean(axis=0) - rows[0]) < error)

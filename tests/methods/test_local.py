@@ -49,7 +49,7 @@ def test_a_saved_run_loads_predicts_the_same_and_verifies(model, graph, tmp_path
 
 
 @pytest.mark.parametrize(
-    "edit", [{"epsilon": 1.0}, {"per_edge": 0.1}, {"raw": ["labels"]}, {"warnings": ["all is well"]}]
+    "edit", [{"epsilon": 1.0}, {"costs": {"vertex": 0.1}}, {"raw": ["labels"]}, {"warnings": ["all is well"]}]
 )
 def test_an_edited_certificate_is_noticed_even_with_a_new_digest(model, tmp_path, edit):
     import json

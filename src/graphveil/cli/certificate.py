@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.files import read_json
-from graphveil.runs.local_verify import read_certificate
+from graphveil.runs.load import read_certificate
 
 
 def certificate(
@@ -17,7 +16,7 @@ def certificate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Print the certificate of a saved run."""
-    found = read_certificate(read_json(run / "certificate.json"))
+    found = read_certificate(run)
     if as_json:
         opt.print_json(found.to_json())
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -28,27 +27,22 @@ def collect(
     """Merge reports into one noisy graph file; says what it cost everybody and what was in the clear."""
     if out.suffix != ".npz":
         raise InputError(f"--out is {out}: give a name that ends in .npz")
-    from graphveil.exchange.collecting import collect as merge
-    from graphveil.exchange.edge_tables import Broadcast
-    from graphveil.graph import write_npz
+    from graphveil.exchange.collect import collect as merge
+    from graphveil.files import write_json
+    from graphveil.graph.formats.npz import write_arrays
 
     start = time.perf_counter()
     found = merge(reports)
     if broadcast is not None:
-        if not bool((found.data.y >= 0).any()):
-            raise InputError("--broadcast needs reports on labels: collect them first")
-        Broadcast.of_labels(found.ids, found.data.y.numpy(), int(found.data.num_classes)).write(broadcast)
-    write_npz(found.data, out)
+        found.broadcast.write(broadcast)
+    write_arrays(found.arrays, out)
     beside = certificate or out.with_suffix(".json")
-    try:
-        beside.write_text(json.dumps(found.certificate.to_json(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{beside} cannot be written: {error.strerror}") from None
+    write_json(beside, found.certificate.to_json())
     body = {
         "vertices": len(found.ids),
         "attributes": found.certificate.facts.features,
-        "labelled": int((found.data.y >= 0).sum()),
-        "arcs": int(found.data.edge_index.shape[1]),
+        "labelled": int((found.labels >= 0).sum()),
+        "arcs": int(found.arcs.shape[1]),
         "resent": found.resent,
         "epsilon": found.certificate.epsilon,
         "holds": found.certificate.holds,

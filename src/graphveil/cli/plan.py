@@ -8,8 +8,9 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
+from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local
+from graphveil.privacy.plan import Plan
 
 AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that can report"
 
@@ -50,10 +51,11 @@ def plan(
         raise InputError("plan needs --nodes, --features and --classes, or --data")
     else:
         facts = PublicFacts(nodes, features, classes, directed)
-    if local is not None:
-        _show_local(chosen, chosen.plan(facts, local), local, facts, as_json)
+    planned = chosen.plan(facts, promise)
+    if local is not None and not as_json:
+        typer.echo(_in_words(chosen, planned))
         return
-    body = chosen.plan(facts, promise).to_json()
+    body = planned.to_json()
     if as_json:
         opt.print_json({"method": chosen.name, "mode": chosen.mode, **body})
         return
@@ -82,20 +84,18 @@ def plan(
     Console().print(table)
 
 
-def _show_local(method: Any, rounds: Any, promise: Local, facts: PublicFacts, as_json: bool) -> None:
-    """The rounds of a local method: what everybody will be asked, and what it will cost them."""
-    from graphveil.exchange.certificate import LocalCertificate
-
-    asked = [(round, facts.nodes) for round in rounds]
-    certificate = LocalCertificate.of(
-        promise, facts, asked, method=method.name, mode=method.mode, parameters=method.get_params(),
-        gaps=method.known_gaps(promise), public=method.public_statements(promise), assumptions=(AT_MOST,),
-        claim=method.claimed(promise) if method.mode == "published" else None,
-    )  # fmt: skip
-    if as_json:
-        opt.print_json({key: value for key, value in certificate.to_json().items() if key not in ("digest", "seed")})
-    else:
-        typer.echo(str(certificate).replace("PRIVACY CERTIFICATE", "PLAN", 1))
+def _in_words(method: Any, planned: Plan) -> str:
+    """What everybody will be asked, and what it will cost them: the certificate as it would be."""
+    certificate = Certificate.of(
+        planned,
+        tuple(planned.release(step.name) for step in planned.steps),
+        method=method.name,
+        mode=method.mode,
+        parameters=method.get_params(),
+        public=method.public_statements(planned.promise),
+        assumptions=(AT_MOST,),
+    )
+    return str(certificate).replace("PRIVACY CERTIFICATE", "PLAN", 1)
 
 
 def register(app: typer.Typer) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.exchange.round import Round
+    from graphveil.privacy.local import Local
 
 
 def privatize(
@@ -49,49 +53,60 @@ def privatize(
     on_outside: Annotated[
         str, typer.Option("--on-outside", metavar="clip|raise", help="Attributes outside the range.")
     ] = "clip",
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."
+        ),
+    ] = None,
     holder: Annotated[str, typer.Option("--holder", help="Who keeps these records.")] = "all",
     seed: opt.Seed = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Randomise every record of a table once; the reports may leave, the records stay."""
-    from graphveil.exchange.collecting import openness_note
-    from graphveil.exchange.edge_tables import Broadcast, EdgeReporter
-    from graphveil.exchange.graph_source import GraphSource
-    from graphveil.exchange.tables import Privatizer
+    from graphveil.exchange.broadcast import Broadcast
+    from graphveil.exchange.privatizer import Privatizer, edge_round, randomizer_of, vertex_rounds
+    from graphveil.exchange.records import Records
     from graphveil.graph.formats.tables import TableFile
-    from graphveil.privacy.local import Local, Openness
+    from graphveil.privacy.local import Local, Openness, Part
     from graphveil.privacy.noise import Noise
 
     promise = Local(features_epsilon, labels_epsilon, edges_epsilon)
-    edges = None
-    if not isinstance(promise.edges, Openness):
-        if broadcast is None:
-            raise InputError(
-                "edges with an epsilon need --broadcast FILE: who takes part and their released labels; "
-                "'graphveil collect --broadcast' writes it after a round of labels"
-            )
-        edges = EdgeReporter(edge_mechanism, promise.edges, Broadcast.read(broadcast))
-    elif broadcast is not None:
-        raise InputError("--broadcast belongs to an --edges-epsilon that is a number")
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
-    source: TableFile | GraphSource = TableFile(records)
     if records.suffix == ".npz":
-        source = GraphSource(records)
-        identifier, label, contacts = "id", "label", "contacts"
-        classes = source.classes if classes is None else classes
-    job = Privatizer(
-        source, promise, identifier, tuple(features or ["*"]), label, contacts, classes, lower, upper,
-        mechanism, on_outside == "raise", holder, edges,
-    )  # fmt: skip
+        source = Records.of_graph(records, classes)
+    else:
+        source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)
+    if not isinstance(promise.labels, Openness) and source.label is None:
+        raise InputError("labels with an epsilon need --label COLUMN and --classes K (the public number of classes)")
+    heard, edges = None, ()
+    if isinstance(promise.edges, Openness):
+        if broadcast is not None:
+            raise InputError("--broadcast belongs to an --edges-epsilon that is a number")
+    elif broadcast is None:
+        raise InputError(
+            "edges with an epsilon need --broadcast FILE: who takes part and their released labels; 'graphveil train "
+            "--reports' and 'graphveil collect --broadcast' write it after a round of labels"
+        )
+    else:
+        asked, heard = edge_round(edge_mechanism, promise.edges, Broadcast.read(broadcast))
+        edges = (asked,)
+    if plan is None:
+        width = len(source.columns(promise))
+        rounds = vertex_rounds(promise, width, source.classes, mechanism, lower, upper)
+    else:
+        rounds = _planned(plan, promise)
+    job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
     start = time.perf_counter()
     with opt.progress_bar() as bar:
         done = job.run(out, Noise(seed), progress=lambda rows: bar("records", rows, rows))
+    names = {part: getattr(randomizer_of(job.rounds, part), "kind", None) for part in (Part.FEATURES, Part.EDGES)}
     body = done | {
         "promise": promise.to_json(),
-        "mechanism": mechanism,
-        "edge_mechanism": None if edges is None else edge_mechanism,
+        "mechanism": names[Part.FEATURES],
+        "edge_mechanism": names[Part.EDGES],
         "holder": holder,
         "raw": [part.value for part in promise.raw],
         "seeded": seed is not None,
@@ -102,10 +117,27 @@ def privatize(
         opt.print_json(body)
         return
     typer.echo(f"{done['vertices']} records -> {out} in {body['seconds']} s; epsilon {done['epsilon']:.6g} each")
-    if promise.raw or openness_note(promise):
-        typer.echo(openness_note(promise))
+    notes = [f"IN THE CLEAR: {', '.join(part.value.upper() for part in promise.raw)}"] if promise.raw else []
+    notes += [f"withheld: {', '.join(promise.withheld)}"] if promise.withheld else []
+    if notes:
+        typer.echo("; ".join(notes))
     if done["outside"]:
-        typer.echo(f"{done['outside']} attributes lay outside {lower:g}..{upper:g} and were clipped (keep this number)")
+        typer.echo(f"{done['outside']} attributes lay outside the public range and were clipped (keep this number)")
+
+
+def _planned(path: Path, promise: Local) -> tuple[Round, ...]:
+    """The rounds on features and labels that a server's plan ('graphveil plan --json') asks for."""
+    from graphveil.exchange.round import Round
+    from graphveil.files import read_json
+    from graphveil.privacy.plan import Release
+
+    try:
+        found = [Round.of(Release.from_json(entry)) for entry in read_json(path)["releases"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is no plan of a local method ('graphveil plan METHOD --level local --json'): {error}"
+        ) from None
+    return tuple(one for one in found if not one.hears and one.part not in (*promise.withheld, *promise.raw))
 
 
 def _range(text: str) -> tuple[float, float]:

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, outside
-from graphveil.exchange.report import Report, Round, digest_of
+from graphveil.exchange.report import Report, digest_of
+from graphveil.exchange.round import Round
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.report import Report, Round
+from graphveil.exchange.report import Report
+from graphveil.exchange.round import Round
 from graphveil.privacy.local import Part
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 NOBODY = -1
 
@@ -96,28 +94,17 @@ class Collector:
         found[there] = stacked[position]
         return found
 
-    def estimate(self) -> Data:
-        """Noisy data: unbiased feature rows, reported labels (``-1``: none), reported edges; whatever the rounds contain."""
-        import torch
-        from torch_geometric.data import Data
+    def estimate(self) -> dict[str, Any]:
+        """What the rounds say, without bias: feature rows, reported labels (-1: none) or lists, noisy counts."""
+        return {name: self._estimate(name) for name in self.rounds if self.reported(name).any()}
 
-        data = Data(num_nodes=self.slots)
-        data.edge_index = torch.zeros((2, 0), dtype=torch.int64)
-        for name, round in self.rounds.items():
-            if not self.reported(name).any():
-                continue
-            values = self.values(name)
-            if round.part is Part.FEATURES:
-                rows = np.asarray(round.randomizer.estimate(values))
-                rows[~self.reported(name)] = 0.0
-                data.x = torch.from_numpy(rows)
-            elif round.part is Part.LABELS:
-                data.y = torch.from_numpy(values)
-            elif isinstance(values, Contacts):
-                data.edge_index = torch.from_numpy(np.stack([values.owners, values.targets]))
-            else:
-                data[name] = torch.from_numpy(values)
-        return data
+    def _estimate(self, name: str) -> Any:
+        round, values = self.rounds[name], self.values(name)
+        if round.part is not Part.FEATURES:
+            return values
+        rows = np.asarray(round.randomizer.estimate(values))
+        rows[~self.reported(name)] = 0.0
+        return rows
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name} {int(self.reported(name).sum())}" for name in self.rounds)

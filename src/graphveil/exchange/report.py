@@ -12,24 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer
-from graphveil.privacy.local import Part
+from graphveil.exchange.randomizers.base import Contacts
 
 Values = np.ndarray | sp.csr_matrix | Contacts
-
-
-@dataclass(frozen=True)
-class Round:
-    """One exchange: which part of the record is randomised how. ``hears`` names the public broadcast it reads."""
-
-    name: str
-    part: Part
-    randomizer: Randomizer
-    hears: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.name.replace("-", "_").isidentifier():
-            raise InputError(f"a round is named by letters, digits and hyphens, got {self.name!r}")
 
 
 @dataclass(frozen=True, eq=False)

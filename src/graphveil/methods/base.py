@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -19,12 +18,12 @@ from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Model
 
-Progress = Callable[[str, int, int], None]
 PUBLIC_COINS = 0x5EED  # stream of public randomness (initial weights, neighbour caps); never used for noise
 
 OWN_ROW = (
@@ -90,10 +89,14 @@ class PrivateMethod(Options):
 
     def facts(self, data: Any) -> PublicFacts:
         """The public facts of these data as a fit would see them."""
+        return PublicFacts.of(self.validated(data, "zero"))
+
+    def validated(self, data: Any, on_bad_rows: str) -> Graph:
+        """The graph of a PyG ``Data`` object, with the masks this method needs."""
         from graphveil.graph import Graph
         from graphveil.graph.validate import validate
 
-        return PublicFacts.of(self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")))
+        return self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
 
     def arrange(self, graph: Graph) -> Graph:
         """The graph with the public masks this method needs; may read nothing but masks, and notes what it changed."""
@@ -121,11 +124,9 @@ class PrivateMethod(Options):
 
         ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand.
         """
-        from graphveil.graph import Graph
-        from graphveil.graph.validate import validate
         from graphveil.methods.model import Model
 
-        graph = self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
+        graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
         kind = PaperCurator if self.mode == "published" else self.curator
@@ -152,7 +153,7 @@ class PrivateMethod(Options):
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
             verb = "proves" if self.mode == SOUND else "claims"
             raise InputError(f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {verb}: {known}")
-        if promise.private and promise.target_delta >= 1 / facts.nodes:
+        if promise.private and promise.level is not Level.LOCAL and promise.target_delta >= 1 / facts.nodes:
             message = (
                 f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
             )

@@ -1,93 +1,41 @@
-"""The contract of a local method: rounds fixed from public facts, clients that answer once, a collector that learns.
+"""The contract of a local method: rounds fixed from public facts, and a network learned from reports.
 
-``fit`` plays all parts in one process for research: every holder's client randomises its records, the collector hears
-nothing but reports (and what is declared raw), and everything it computes is post-processing. The predictor it leaves holds
-scores of all slots, computed from reports alone.
+``train(server)`` is the same function wherever the answers come from. ``fit`` plays all parts in one process for research: every
+holder's client randomises its records, the server hears nothing but reports (and what is declared raw). ``fit_server`` learns
+from reports that were collected elsewhere: nothing is randomised again, the certificate is the collection's.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from graphveil.errors import DataWarning, InputError, PrivacyError
-from graphveil.exchange.certificate import NOT_LOCAL, LocalCertificate, Spent
-from graphveil.exchange.client import NO_LABEL, Client
-from graphveil.exchange.collector import Collector
-from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.report import Round
+from graphveil.errors import InputError
+from graphveil.exchange.files import ONCE, Files
+from graphveil.exchange.in_process import InProcess
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server
 from graphveil.methods.base import PUBLIC_COINS, PrivateMethod, Progress
+from graphveil.privacy.certificate import NOT_LOCAL, Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.local import LOCAL, Local, Openness, Part
 from graphveil.privacy.noise import Noise
-from graphveil.privacy.plan import Gap
-from graphveil.privacy.promise import Guarantee
+from graphveil.privacy.plan import Gap, Plan
+from graphveil.privacy.promise import Guarantee, Promise
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Model
+    from graphveil.privacy.curator import Tape
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
+WITH_RAW_PARTS = "scores are computed from reports and from what was sent in the clear"
 WHO_IS_LABELLED = "which vertices have a label that they report (train and validation)"
-
-
-@dataclass(frozen=True, eq=False)
-class Everybody:
-    """All contact lists at once, and coins: what a published mechanism that is not local reads. Never there in sound mode."""
-
-    lists: Contacts
-    noise: Noise
-
-
-@dataclass
-class Session:
-    """What the collector's side may use: public facts, reports, raw parts, public coins."""
-
-    facts: PublicFacts
-    promise: Local
-    masks: dict[str, np.ndarray]
-    collector: Collector
-    clients: list[Client]
-    coins: np.random.Generator
-    ledger: Ledger
-    progress: Progress | None
-    raw_rows: Any = None
-    raw_labels: np.ndarray | None = None
-    raw_edges: np.ndarray | None = None
-    degrees: np.ndarray | None = None
-    everybody: Everybody | None = None
-
-    def ask(self, name: str, broadcast: Any = None) -> Any:
-        """One round: the ledger is written, every client answers, the values come back in the order of the slots."""
-        round = self.collector.rounds[name]
-        self.ledger.append(Spent.of(round, self.reporters(round)))  # type: ignore[arg-type]
-        for client in self.clients:
-            self.collector.accept(client.report(name, broadcast))
-        return self.collector.values(name)
-
-    def ask_everybody(self, name: str, broadcast: Any = None) -> Contacts:
-        """A published round that no client could answer, because it reads the lists of several people at once."""
-        round = self.collector.rounds[name]
-        if self.everybody is None:
-            raise PrivacyError(f"round {name!r} reads everybody's lists: it runs in published mode only")
-        self.ledger.append(Spent.of(round, self.reporters(round)))  # type: ignore[arg-type]
-        randomizer: Any = replace(round.randomizer, lists=self.everybody.lists)  # type: ignore[type-var]
-        found: Contacts = randomizer.randomize(self.everybody.lists, broadcast, self.everybody.noise)
-        return found
-
-    def reporters(self, round: Round) -> int:
-        """How many vertices are asked: train and validation for their label, else everybody."""
-        learning = self.facts.count("train") + self.facts.count("calibration")
-        return learning if round.part is Part.LABELS else self.facts.nodes
-
-    def tell(self, stage: str, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(stage, done, total)
 
 
 class ScoresPredictor:
@@ -114,20 +62,20 @@ class LocalMethod(PrivateMethod):
     """Subclasses give ``rounds`` (from public facts) and ``train`` (from reports)."""
 
     lengths_public: ClassVar[bool] = (
-        True  # whether the collector is told how long everybody's list is, where lists are reported
+        True  # whether the server is told how long everybody's list is, where lists are reported
     )
-    reads_everybody: ClassVar[bool] = False  # published mode runs a step that no client could
+    reads_everybody: ClassVar[bool] = False  # a published step that no client could run
 
     @property
     def supports(self) -> frozenset[Guarantee]:
         return frozenset({LOCAL})
 
     @abstractmethod
-    def rounds(self, facts: PublicFacts, promise: Local, mean_degree: float = 0.0) -> tuple[Round, ...]:
-        """What will be asked, calibrated to the promise; ``mean_degree`` is 0 unless ``lengths_public``."""
+    def rounds(self, facts: PublicFacts, promise: Local) -> Iterable[Round]:
+        """What will be asked, calibrated to the promise."""
 
     @abstractmethod
-    def train(self, session: Session) -> ScoresPredictor:
+    def train(self, server: Server) -> ScoresPredictor:
         """Ask the rounds and learn from the answers."""
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
@@ -136,113 +84,166 @@ class LocalMethod(PrivateMethod):
 
     def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
         """The holes in the paper's claim that this promise meets; none in sound mode."""
-        return self.gaps if self.mode == "published" else ()
+        return self.gaps
 
     def claimed(self, promise: Local) -> float | None:
         """What the paper says it costs; None: what is proved."""
         return None
 
-    def plan(self, facts: PublicFacts, promise: Any, mean_degree: float = 0.0) -> Any:
-        """The rounds for a local promise."""
-        self.check()
+    def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         if not isinstance(promise, Local):
             raise InputError(
                 f"{self.name} is a local method and does not cover level {promise.level}; use --level local with "
                 "--features-epsilon, --labels-epsilon and --edges-epsilon (in Python: gv.Local)"
             )
-        return self.rounds(facts, promise, mean_degree)
+        return super().plan(facts, promise)
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        asked = local(promise)
+        steps = tuple(round.asked(facts) for round in self.rounds(facts, asked))
+        return Plan(promise, facts, steps, claim=self.claimed(asked), gaps=self.known_gaps(asked))
 
     def fit(
         self,
         data: Any,
-        promise: Any,
+        promise: Promise,
         *,
         seed: int | None = None,
         ledger: Ledger | None = None,
         on_bad_rows: str = "raise",
         progress: Progress | None = None,
-        tape: Any = None,
+        tape: Tape | None = None,
+        plan: Plan | None = None,
         holders: np.ndarray | None = None,
     ) -> Model:
         """Collect and learn under a ``Local`` promise; ``holders`` names who keeps each vertex (default: one holder)."""
-        from graphveil.graph import Graph
-        from graphveil.graph.validate import validate
+        if tape is not None:
+            raise InputError(
+                f"{self.name} has no curator to record: audits listen to its answers (graphveil.audit.local)"
+            )
+        graph = self.validated(data, on_bad_rows)
+        noise = Noise(seed)
+        plan = self.planned(self.local_facts(graph, promise), promise, plan)
+        server = self.server(graph, plan, self.clients(graph, plan, noise, holders), seed, ledger, progress)
+        return self.fit_server(server, seed=seed, notes=graph.notes)
+
+    def fit_reports(
+        self,
+        files: Files,
+        promise: Local | None = None,
+        *,
+        masks: Mapping[str, np.ndarray] | None = None,
+        seed: int | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Model:
+        """Learn from collected reports; a part that the files do not report yet takes its budget from ``promise``.
+
+        ``masks`` over the slots are public; default: one labelled slot in eight validates, the other labelled ones train. A
+        round that is not in the files stops with ``RoundNotAnswered``, which has the broadcast that it needs.
+        """
+        asked = files.promise if promise is None else joined(files.promise, promise)
+        masks = split_of_labelled(files.labelled) if masks is None else masks
+        kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
+        nodes = len(files.ids)
+        facts = PublicFacts(
+            nodes, files.attributes, files.classes or 2, kinds=kinds | {"other": nodes - sum(kinds.values())}
+        )
+        server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
+        model = self.fit_server(server, seed=files.seed if seed is None else seed, notes=(ONCE,))
+        return model.of(files.ids)
+
+    def clients(self, graph: Graph, plan: Plan, noise: Noise, holders: np.ndarray | None = None) -> InProcess:
+        """Everybody's clients in this process."""
+        return InProcess(
+            graph,
+            [Round.of(plan.release(step.name)) for step in plan.steps],
+            noise,
+            holders,
+            lengths_public=self.told_lengths(plan.promise),
+            reads_everybody=self.reads_everybody and reports_lists(plan.promise),
+        )
+
+    def server(
+        self,
+        graph: Graph,
+        plan: Plan,
+        answers: Any,
+        seed: int | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Server:
+        """The server of a run with these answers; of the graph it takes the public masks alone."""
+        return Server(plan, dict(graph.masks), answers, public_coins(seed), ledger or Ledger(), progress)
+
+    def fit_server(self, server: Server, *, seed: int | None = None, notes: tuple[str, ...] = ()) -> Model:
+        """Learn from a server's answers, wherever they come from."""
         from graphveil.methods.model import Model
 
-        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)
-        facts = PublicFacts.of(graph)
-        lists_reported = isinstance(promise, Local) and not isinstance(promise.edges, Openness)
-        told = lists_reported and self.lengths_public
-        rounds = self.plan(facts, promise, graph.lists.arcs / graph.nodes if told else 0.0)
-        noise = Noise(seed)
-        clients = clients_of(graph, rounds, noise, holders)
-        session = Session(
-            facts=facts,
-            promise=promise,
-            masks=dict(graph.masks),
-            collector=Collector(rounds, facts.nodes),
-            clients=clients,
-            coins=np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed]),
-            ledger=ledger or Ledger(),
-            progress=progress,
-        )
-        open_raw_parts(session, graph)
-        if told:
-            session.degrees = graph.lists.out_degrees
-        if self.mode == "published" and self.reads_everybody and lists_reported:
-            session.everybody = Everybody(Contacts.own_lists(graph.lists), noise)
-        predictor = self.train(session)
-        clipped = sum(client.clipped for client in clients)
-        if clipped:
-            message = (
-                f"{clipped} attributes lay outside the public range and were clipped (the number stays with the owners)"
-            )
-            warnings.warn(message, DataWarning, stacklevel=2)
-        certificate = LocalCertificate.of(
-            promise,
-            facts,
-            [(round, session.reporters(round)) for round in rounds],
+        predictor = self.train(server)
+        promise = server.promise
+        everybody = self.reads_everybody and reports_lists(promise)
+        seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
+        releases = tuple(server.plan.release(name) for name in server.rounds)
+        certificate = Certificate.of(
+            server.plan,
+            releases,
             method=self.name,
             mode=self.mode,
             parameters=self.get_params(),
-            holders={client.holder: len(client.ids) for client in clients},
-            gaps=self.known_gaps(promise),
+            holders=server.answers.holders,
             public=self.public_statements(promise),
-            assumptions=(*graph.notes, REPORTS_ONLY if session.everybody is None else NOT_LOCAL),
-            claim=self.claimed(promise) if self.mode == "published" else None,
+            assumptions=(*notes, seen),
             seed=seed,
         )
-        return Model(self, predictor, certificate)  # type: ignore[arg-type]
+        return Model(self, predictor, certificate)
+
+    def told_lengths(self, promise: Promise) -> bool:
+        """Whether the server learns how long everybody's list is."""
+        return self.lengths_public and reports_lists(promise)
+
+    def local_facts(self, graph: Graph, promise: Promise) -> PublicFacts:
+        """The public facts of a graph; the mean degree is one where the lengths of lists are."""
+        facts = PublicFacts.of(graph)
+        return replace(facts, mean_degree=graph.lists.arcs / graph.nodes) if self.told_lengths(promise) else facts
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
         return ScoresPredictor(arrays["scores"], {key: value for key, value in config.items() if key != "kind"})
 
 
-def clients_of(
-    graph: Graph, rounds: tuple[Round, ...], noise: Noise, holders: np.ndarray | None = None
-) -> list[Client]:
-    """One client per holder, with the records of its vertices; only train and validation vertices report a label."""
-    names = np.full(graph.nodes, "all") if holders is None else np.asarray(holders).astype(str)
-    if names.shape != (graph.nodes,):
-        raise InputError(f"holders names a holder for each of {graph.nodes} vertices, got shape {names.shape}")
-    labels = np.where(graph.masks["train"] | graph.masks["calibration"], graph.labels, NO_LABEL)
-    lists = Contacts.own_lists(graph.lists)
-    clients = []
-    for name in np.unique(names):
-        ids = np.flatnonzero(names == name)
-        own = lists if len(ids) == graph.nodes else Contacts.of([lists[vertex] for vertex in ids])
-        rows = graph.rows.take(ids).values
-        records = {Part.FEATURES: rows, Part.LABELS: labels[ids], Part.EDGES: own}
-        clients.append(Client(ids, records, rounds, noise, str(name)))
-    return clients
+def local(promise: Promise) -> Local:
+    """The promise, which :meth:`LocalMethod.plan` has seen to be a local one."""
+    if not isinstance(promise, Local):
+        raise InputError(f"a local method works under a local promise, not at level {promise.level}")
+    return promise
 
 
-def open_raw_parts(session: Session, graph: Graph) -> None:
-    """Hand over what the promise declares raw, and nothing else."""
-    promise = session.promise
-    if Part.FEATURES in promise.raw:
-        session.raw_rows = graph.rows
-    if Part.LABELS in promise.raw:
-        session.raw_labels = np.where(graph.masks["train"] | graph.masks["calibration"], graph.labels, NO_LABEL)
-    if Part.EDGES in promise.raw:
-        session.raw_edges = graph.lists.edge_index()
+def joined(reported: Local, wanted: Local) -> Local:
+    """The promise of reports that are there and of rounds still to come; a part that is reported cannot be asked otherwise."""
+    budgets: dict[str, Any] = {}
+    for part in Part:
+        here, there = reported.budget(part), wanted.budget(part)
+        if not (part in reported.withheld or part in wanted.withheld or there == here or part is Part.EDGES):
+            raise InputError(
+                f"{part}: the reports were made with {reported.asked(part)}, the flags say {wanted.asked(part)}"
+            )
+        budgets[part.value] = here if part in wanted.withheld else there
+    return Local(**budgets, delta=max(reported.target_delta, wanted.target_delta))
+
+
+def split_of_labelled(labelled: np.ndarray) -> dict[str, np.ndarray]:
+    """Labelled slots become train and, one in eight by public coins, calibration; the others are asked about."""
+    chosen = np.random.default_rng(PUBLIC_COINS).permutation(np.flatnonzero(labelled))
+    calibration = np.zeros(len(labelled), dtype=bool)
+    calibration[chosen[: len(chosen) // 8]] = True
+    return {"train": labelled & ~calibration, "calibration": calibration, "query": ~labelled}
+
+
+def reports_lists(promise: Promise) -> bool:
+    """Whether contact lists are reported (and not sent in the clear, or withheld)."""
+    return isinstance(promise, Local) and not isinstance(promise.edges, Openness)
+
+
+def public_coins(seed: int | None) -> np.random.Generator:
+    """The stream of public randomness of a run."""
+    return np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,17 @@ class Access(StrEnum):
 class Model:
     """A trained method: ``predict``, ``predict_proba``, ``score``, ``certificate``, ``save``."""
 
-    def __init__(self, method: PrivateMethod, predictor: Predictor, certificate: Certificate) -> None:
+    def __init__(
+        self, method: PrivateMethod, predictor: Predictor, certificate: Certificate, ids: Sequence[str] | None = None
+    ) -> None:
         self.method = method
         self.predictor = predictor
         self.certificate = certificate
+        self.ids = None if ids is None else tuple(ids)
+
+    def of(self, ids: Sequence[str]) -> Model:
+        """The same model for slots with these ids."""
+        return Model(self.method, self.predictor, self.certificate, ids)
 
     def predict_proba(self, data: Any, access: str = "own-row") -> Tensor:
         """Class probabilities of every node of ``data``, one row each."""
@@ -99,6 +107,8 @@ class Model:
         }
         write_json(folder / "model.json", config)
         write_json(folder / "certificate.json", self.certificate.to_json())
+        if self.ids is not None:
+            write_json(folder / "ids.json", list(self.ids))
         write_json(folder / "manifest.json", file_digests(folder))
 
     def _check(self, access: str) -> Access:
@@ -146,5 +156,5 @@ def open_run_folder(folder: Path) -> None:
 
 def file_digests(run: Path) -> dict[str, str]:
     """SHA-256 of the files of a run, all of which hold released values only."""
-    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors")
+    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors", "ids.json")
     return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names if (run / name).is_file()}

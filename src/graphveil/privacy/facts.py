@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
 
 KINDS = ("train", "calibration", "query", "other")
+EDGE = "edge"
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class PublicFacts:
     """Sizes declared public: slots, feature width, classes, and how many slots of each disjoint public kind there are.
 
     ``kinds`` maps train, calibration (validation), query (test) and other to counts; a record pays only for the releases
-    that read its kind.
+    that read its kind. ``mean_degree``: how many contacts people have on average, where that is declared public.
     """
 
     nodes: int
@@ -27,6 +28,7 @@ class PublicFacts:
     classes: int
     directed: bool = False
     kinds: Mapping[str, int] = field(default_factory=dict)
+    mean_degree: float | None = None
 
     def __post_init__(self) -> None:
         for what, least in (("nodes", 1), ("features", 0), ("classes", 2)):
@@ -58,4 +60,10 @@ class PublicFacts:
         return self.kinds.get(kind, 0)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"kinds": dict(self.kinds)}
+        body = asdict(self) | {"kinds": dict(self.kinds)}
+        return body if self.mean_degree is not None else {key: body[key] for key in body if key != "mean_degree"}
+
+    @property
+    def labelled(self) -> int:
+        """How many slots may show a label: training and calibration."""
+        return self.count("train") + self.count("calibration")

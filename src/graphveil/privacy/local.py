@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import LARGEST_EPSILON
-from graphveil.privacy.promise import Guarantee, Relation
+from graphveil.privacy.accounting.loss import Loss, added_epsilon
+from graphveil.privacy.facts import EDGE, PublicFacts
+from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON
+from graphveil.privacy.promise import FAMILY, Adjacency, Guarantee, Level, Promise, Relation
 
 
 class Part(StrEnum):
@@ -28,14 +31,20 @@ class Openness(StrEnum):
 
 
 Budget = float | Openness
-LOCAL = Guarantee("local", "local", Relation.REPLACE)  # type: ignore[arg-type]
+LOCAL = Guarantee(Level.LOCAL, Adjacency.LOCAL, Relation.REPLACE)
+VERTEX, LIST_ENTRY = "vertex", "list entry"
+UNITS: dict[str, tuple[Part, ...]] = {  # what may change, and the parts of the record it is in
+    VERTEX: (Part.FEATURES, Part.LABELS),
+    LIST_ENTRY: (Part.EDGES,),
+    EDGE: (Part.EDGES,),
+}
+ROUNDING = 1e-9  # sums of exact epsilons may differ from the sum asked for in the last digits
 
-IN_PLAIN_WORDS = {
+PARTS_IN_PLAIN_WORDS = {
     Part.FEATURES: "the features of every vertex",
     Part.LABELS: "the label of every vertex that has one",
     Part.EDGES: "the contact list of every vertex",
 }
-
 DEGREES = "how many contacts everybody has (the length of each list)"
 OWNERS = (
     "who owns each pair of vertices (a public hash) and how many contacts everybody owns; an exchange of a contact that "
@@ -43,30 +52,30 @@ OWNERS = (
 )
 
 
-@dataclass(frozen=True)
-class Local:
+@dataclass(frozen=True, init=False)
+class Local(Promise):
     """Each of features, labels and edges is an epsilon, ``"raw"`` (in the clear, said so everywhere) or ``"withheld"``.
 
     Two records of one vertex may differ in all features and the label (``replace``); of its contact list one entry is
-    exchanged for another. The epsilons add up; several entries of a list add up as well.
+    exchanged for another. The epsilons add up; several entries of a list add up as well. ``epsilon`` is for features, label
+    and one list entry together: raw edges are declared public and not counted, raw features or labels make it infinite.
     """
 
-    features: Budget
-    labels: Budget
-    edges: Budget
+    features: Budget = Openness.WITHHELD
+    labels: Budget = Openness.WITHHELD
+    edges: Budget = Openness.WITHHELD
 
-    level = "local"
-    adjacency = "local"
-    relation = "replace"
-    delta: float = 0.0
-    k = None
-    max_degree = None
-
-    def __post_init__(self) -> None:
-        for part in Part:
-            object.__setattr__(self, part.value, _budget(part, getattr(self, part.value)))
-        if not 0 <= self.delta < 1:
-            raise InputError(f"delta must lie in [0, 1), got {self.delta}")
+    def __init__(self, features: Any, labels: Any, edges: Any, delta: float = 0.0) -> None:
+        if not 0 <= delta < 1:
+            raise InputError(f"delta must lie in [0, 1), got {delta}")
+        given = {Part.FEATURES: features, Part.LABELS: labels, Part.EDGES: edges}
+        fixed = {"level": Level.LOCAL, "adjacency": Adjacency.LOCAL, "relation": Relation.REPLACE, "delta": delta}
+        for name, value in {**fixed, "k": None, "max_degree": None}.items():
+            object.__setattr__(self, name, value)
+        for part, value in given.items():
+            object.__setattr__(self, part.value, _budget(part, value))
+        counted = (part for part in Part if part is not Part.EDGES or part not in self.raw)
+        object.__setattr__(self, "epsilon", sum(self.share(part) for part in counted))
 
     def budget(self, part: Part) -> Budget:
         value: Budget = getattr(self, part.value)
@@ -80,39 +89,57 @@ class Local:
         return value
 
     @property
-    def guarantee(self) -> Guarantee:
-        return LOCAL
-
-    @property
     def raw(self) -> tuple[Part, ...]:
         return tuple(part for part in Part if self.budget(part) is Openness.RAW)
 
     @property
-    def epsilon(self) -> float:
-        """Features, label and one list entry together; raw edges are declared public and not counted, raw features or
-        labels make it infinite."""
-        edges = 0.0 if Part.EDGES in self.raw else self.share(Part.EDGES)
-        return self.share(Part.FEATURES) + self.share(Part.LABELS) + edges
-
-    @property
-    def private(self) -> bool:
-        return math.isfinite(self.epsilon)
+    def withheld(self) -> tuple[Part, ...]:
+        return tuple(part for part in Part if self.budget(part) is Openness.WITHHELD)
 
     @property
     def covers(self) -> str:
         """In plain words what ``epsilon`` is for."""
         words = {Part.FEATURES: "features", Part.LABELS: "label", Part.EDGES: "one entry of the contact list"}
         named = [words[part] for part in Part if part is not Part.EDGES or part not in self.raw]
-        return (
-            f"{', '.join(named[:-1])} and {named[-1]} of one vertex" if len(named) > 1 else f"{named[0]} of one vertex"
+        return f"{', '.join(named[:-1])} and {named[-1]} of one vertex"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is not protected, in words nobody can miss."""
+        return tuple(
+            f"NOT PROTECTED, SENT IN THE CLEAR: {PARTS_IN_PLAIN_WORDS[part].upper()} ({part} raw)" for part in self.raw
         )
+
+    def at(self, delta: float) -> Local:
+        return Local(self.features, self.labels, self.edges, delta)
 
     def with_default_delta(self, nodes: int) -> Local:
         """Local promises are pure unless a delta was asked for."""
         return self
 
+    def payers(self, facts: PublicFacts, named: Iterable[str]) -> tuple[str, ...]:
+        return tuple(UNITS)
+
+    def cost(self, kind: str, losses: Iterable[Loss], sampled: float) -> float:
+        """Pure epsilons added up; infinite for whatever is in a raw part."""
+        return math.inf if set(UNITS[kind]) & set(self.raw) else added_epsilon(losses)
+
+    def total(self, costs: Mapping[str, float]) -> float:
+        return costs[VERTEX] + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
+
+    def kept(self, epsilon: float, delta: float) -> bool:
+        return (
+            math.isfinite(epsilon)
+            and epsilon <= self.epsilon * (1 + ROUNDING) + ROUNDING
+            and delta <= self.target_delta
+        )
+
+    def asked(self, part: Part) -> str:
+        value = self.budget(part)
+        return value.value if isinstance(value, Openness) else f"epsilon {value:g}"
+
     def to_json(self) -> dict[str, Any]:
-        shown = {part.value: _plain(self.budget(part)) for part in Part}
+        shown = {part.value: value if isinstance(value := self.budget(part), float) else value.value for part in Part}
         return {
             "level": self.level,
             "adjacency": self.adjacency,
@@ -121,12 +148,11 @@ class Local:
         } | shown
 
     @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Local:
-        return cls(body["features"], body["labels"], body["edges"], float(body["delta"]))
+    def from_json(cls, fields: dict[str, Any]) -> Local:
+        return cls(fields["features"], fields["labels"], fields["edges"], float(fields["delta"]))
 
 
-def _plain(budget: Budget) -> float | str:
-    return budget.value if isinstance(budget, Openness) else budget
+FAMILY[Level.LOCAL] = Local
 
 
 def _budget(part: Part, value: Any) -> Budget:
@@ -141,6 +167,8 @@ def _budget(part: Part, value: Any) -> Budget:
         raise InputError(
             f"{part}: epsilon must be positive, got {value}; 'withheld' sends nothing, 'raw' hides nothing"
         )
-    if value > LARGEST_EPSILON:
-        raise InputError(f"{part}: epsilon {value:g} is above {LARGEST_EPSILON:g}, which hides nothing: say 'raw'")
+    if value > LARGEST_LOCAL_EPSILON:
+        raise InputError(
+            f"{part}: epsilon {value:g} is above {LARGEST_LOCAL_EPSILON:g}, which hides nothing: say 'raw'"
+        )
     return float(value)

@@ -7,7 +7,7 @@ is not read (sensitivity 0) pays nothing. ``apply`` perturbs a clean value. Both
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -276,8 +276,33 @@ KINDS: dict[str, type[Mechanism]] = {
 }
 
 
+def words(mechanism: Any) -> str:
+    match mechanism:
+        case Gaussian(sigma, dimension):
+            return f"Gaussian noise {sigma:.4g} on {dimension} numbers"
+        case Laplace(scale, dimension):
+            return f"Laplace noise {scale:.4g} on {dimension} numbers"
+        case DpGradient(sigma, clip, steps, dimension, rate):
+            batch = "full batches" if rate == 1 else f"Poisson batches of rate {rate:.4g}"
+            noise = f"{steps} gradient steps, clip {clip:g}, noise {sigma:.4g} on {dimension} numbers, {batch}"
+            return noise + (f", groups of {mechanism.group} rows" if mechanism.group else "")
+        case RandomizedResponse(epsilon, categories):
+            return f"randomised response, epsilon {epsilon:.4g}, {categories} categories"
+        case EdgeFlips(epsilon, pairs):
+            return f"one coin for each of {pairs} pairs, epsilon {epsilon:.4g}"
+        case GumbelTop(scale, picks, rows, columns):
+            return f"{picks} picks in each of {rows} rows of {columns}, Gumbel noise {scale:.4g}"
+    return f"NO NOISE ({mechanism.steps} steps)"
+
+
+for _cls in (Gaussian, Laplace, RandomizedResponse, DpGradient, EdgeFlips, GumbelTop, Exact):
+    _cls.words = words  # type: ignore
+
+
 def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
-    return {"kind": mechanism.kind, **asdict(mechanism)}
+    plain = (int, float, str, bool, tuple, type(None))
+    shown = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    return {"kind": mechanism.kind, **{name: value for name, value in shown.items() if isinstance(value, plain)}}
 
 
 def mechanism_from_json(entry: dict[str, Any]) -> Mechanism:

@@ -22,6 +22,8 @@ from randomgen import AESCounter
 from graphveil.errors import InputError, PrivacyError
 
 GRID_BITS = 40
+COIN = 2.0**-53  # uniform numbers are multiples of this
+LARGEST_LOCAL_EPSILON = 30.0  # e^-30 is 843 coins; much smaller probabilities cannot be drawn
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,17 @@ from functools import cached_property
 from typing import Any
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.accounting.loss import Gdp, Loss, amplified_epsilon, compose, gaussian_epsilon, gaussian_mu
-from graphveil.privacy.facts import KINDS, PublicFacts
-from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
-from graphveil.privacy.promise import Adjacency, Level, Promise
+from graphveil.privacy.accounting.loss import Gdp, Loss, compose, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
+from graphveil.privacy.mechanisms import DpGradient, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
+from graphveil.privacy.promise import Adjacency, Promise
 
-EDGE = "edge"
+ROUND_FIELDS = ("part", "hears", "reporters")
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity: null stands for it."""
+    return value if math.isfinite(value) else None
 
 
 def edge_kind(one: str, other: str) -> str:
@@ -28,7 +33,9 @@ class Release:
 
     ``sensitivity`` maps each kind of record to the worst change one such record can make to the clean value (for gradient
     steps: to the norm bound of its row). ``own_row_excluded``: row r of the released table is shown to r alone, so the
-    sensitivity counts the other rows. ``lemma`` says why the number is right.
+    sensitivity counts the other rows. ``lemma`` says why the number is right. A round of the local model is a release, too:
+    ``part`` is the part of the record that its owner randomises, ``hears`` the public broadcast it reads, ``reporters`` how
+    many people it asks.
     """
 
     name: str
@@ -36,6 +43,9 @@ class Release:
     sensitivity: Mapping[str, float]
     lemma: str
     own_row_excluded: bool = False
+    part: str = ""
+    hears: str = ""
+    reporters: int = 0
 
     def bound(self, kind: str) -> float:
         """The sensitivity for a record of this kind; ``edge`` stands for every public class of edges."""
@@ -46,18 +56,21 @@ class Release:
         return self.mechanism.loss(self.bound(kind))
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        body = {
             "name": self.name,
             "mechanism": mechanism_to_json(self.mechanism),
-            "sensitivity": dict(self.sensitivity),
+            "sensitivity": {kind: finite(bound) for kind, bound in self.sensitivity.items()},
             "own_row_excluded": self.own_row_excluded,
             "lemma": self.lemma,
         }
+        return body | ({key: getattr(self, key) for key in ROUND_FIELDS} if self.part else {})
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Release:
+    def from_json(cls, entry: Mapping[str, Any]) -> Release:
+        sensitivity = {kind: math.inf if bound is None else bound for kind, bound in entry["sensitivity"].items()}
+        about = {key: entry[key] for key in ROUND_FIELDS if key in entry}
         mechanism = mechanism_from_json(entry["mechanism"])
-        return cls(entry["name"], mechanism, entry["sensitivity"], entry["lemma"], entry["own_row_excluded"])
+        return cls(entry["name"], mechanism, sensitivity, entry["lemma"], entry["own_row_excluded"], **about)
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,16 @@ class Slot:
     replaces: bool = False
     slack: float = 0.0
     query_labels: bool = False
+
+    def filled_by(self, release: Release) -> bool:
+        """Whether this is the Gaussian release (or gradient session) of the slot, at whatever share."""
+        match release.mechanism:
+            case DpGradient(_, clip, steps, dimension, rate, replaces):
+                numbers = (steps, dimension, rate, replaces) == (self.steps, self.dimension, 1.0, self.replaces)
+                return numbers and clip == max(self.sensitivity.values())
+            case Gaussian(_, dimension):
+                return self.steps == 0 and dimension == self.dimension
+        return False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -133,11 +156,12 @@ class Plan:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of records that pay: public kinds of nodes; at edge level edges, or the public classes of edges."""
-        if self.promise.level is Level.EDGE:
-            named = {kind for step in self.steps for kind in step.sensitivity if kind != EDGE}
-            return tuple(sorted(named)) or (EDGE,)
-        return tuple(k for k in KINDS if self.facts.count(k))
+        """The kinds of records that pay."""
+        return self.promise.payers(self.facts, (kind for step in self.steps for kind in step.sensitivity))
+
+    @property
+    def entries(self) -> tuple[Release | Slot, ...]:
+        return self.steps
 
     def step(self, name: str) -> Release | Slot:
         for step in self.steps:
@@ -145,25 +169,35 @@ class Plan:
                 return step
         raise PrivacyError(f"the plan has no release named {name!r}; it has: {', '.join(s.name for s in self.steps)}")
 
+    def release(self, name: str) -> Release:
+        """The fixed release of this name."""
+        step = self.step(name)
+        if not isinstance(step, Release):
+            raise PrivacyError(f"{name!r} is a slot: its share is chosen at run time")
+        return step
+
     def losses(self, kind: str) -> tuple[Loss, ...]:
         return compose(step.loss(kind) for step in self.steps if isinstance(step, Release))
 
     def epsilon(self, delta: float | None = None) -> float:
         """The epsilon of whoever pays most; for an adaptive plan the promise itself (the curator is a filter)."""
-        at = self.promise.target_delta if delta is None else delta
+        promise = self.promise if delta is None else self.promise.at(delta)
         if self.adaptive:
-            return gaussian_epsilon(self.mu, at)
-        return max((amplified_epsilon(self.losses(kind), at, self.sampled) for kind in self.kinds), default=0.0)
+            return gaussian_epsilon(self.mu, promise.target_delta)
+        return promise.total(self.costs(tuple(step for step in self.steps if isinstance(step, Release)), promise))
+
+    def costs(self, releases: Iterable[Release], promise: Promise | None = None) -> dict[str, float]:
+        """What every kind of record pays for these releases."""
+        asked, made = promise or self.promise, tuple(releases)
+        return {k: asked.cost(k, (release.loss(k) for release in made), self.sampled) for k in self.kinds}
 
     def to_json(self) -> dict[str, Any]:
         steps = [step.to_json() for step in self.steps]
-        claim = None if self.claim is None or not math.isfinite(self.claim) else self.claim
-        epsilon = self.epsilon() if self.provable else math.inf
         return {
             "promise": self.promise.to_json(),
             "facts": self.facts.to_json(),
-            "epsilon": epsilon if math.isfinite(epsilon) else None,
-            "epsilon_claimed": claim,
+            "epsilon": finite(self.epsilon() if self.provable else math.inf),
+            "epsilon_claimed": None if self.claim is None else finite(self.claim),
             "releases": steps,
             "gaps": [gap.code for gap in self.gaps],
         }

@@ -8,6 +8,7 @@ Adjacencies (``A[i, k] = 1`` means k sends to i; column k is k's own contact lis
 ``record``            features, label and *own* contact list of one node; that others list this node is not part of it
 ``bounded-degree``    features, label and all edges of one node, in everybody's lists, if no node has more than D (a promise)
 ``node``              the same on arbitrary graphs, no degree promise
+``local``             one person's own record, randomised before it leaves (``local.py``)
 
 Relations: ``zero-out`` compares the data with the same data where one person left everything blank; ``replace``
 exchanges one person's data for anybody else's.
@@ -16,11 +17,14 @@ exchanges one person's data for anybody else's.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from graphveil.errors import InputError
+from graphveil.privacy.accounting.loss import Loss, amplified_epsilon
+from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -29,6 +33,7 @@ class Level(StrEnum):
     EDGE = "edge"
     K_NEIGHBOR = "k-neighbor"
     NODE = "node"
+    LOCAL = "local"
     NONE = "none"
 
 
@@ -39,6 +44,7 @@ class Adjacency(StrEnum):
     RECORD = "record"
     BOUNDED_DEGREE = "bounded-degree"
     NODE = "node"
+    LOCAL = "local"
     NONE = "none"
 
 
@@ -51,6 +57,7 @@ ADJACENCIES: dict[Level, tuple[Adjacency, ...]] = {
     Level.EDGE: (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED),
     Level.K_NEIGHBOR: (Adjacency.K_NEIGHBOR,),
     Level.NODE: (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.NODE),
+    Level.LOCAL: (Adjacency.LOCAL,),
     Level.NONE: (Adjacency.NONE,),
 }
 
@@ -61,6 +68,7 @@ IN_PLAIN_WORDS: dict[Adjacency, str] = {
     Adjacency.RECORD: "one person's features, label and own contact list; not hidden is that others list this person",
     Adjacency.BOUNDED_DEGREE: "one person's features, label and all their links, as long as nobody has more than D links",
     Adjacency.NODE: "one person's features, label and all their links, on any graph",
+    Adjacency.LOCAL: "one person's own record, before it leaves them",
     Adjacency.NONE: "nothing",
 }
 
@@ -75,6 +83,9 @@ class Guarantee:
 
     def __str__(self) -> str:
         return f"{self.level} / {self.adjacency} / {self.relation}"
+
+
+FAMILY: dict[str, type[Promise]] = {}  # promises with a class of their own, by level
 
 
 @dataclass(frozen=True)
@@ -135,12 +146,37 @@ class Promise:
         digits = math.ceil(math.log10(max(nodes, 2))) + (1 if self.level is Level.EDGE else 0)
         return replace(self, delta=10.0**-digits)
 
+    def at(self, delta: float) -> Promise:
+        """The same promise at another delta."""
+        return replace(self, delta=delta)
+
+    def payers(self, facts: PublicFacts, named: Iterable[str]) -> tuple[str, ...]:
+        """The kinds of records that pay: public kinds of nodes; at edge level edges, or the public classes ``named``."""
+        if self.level is Level.EDGE:
+            return tuple(sorted(kind for kind in set(named) if kind != EDGE)) or (EDGE,)
+        return tuple(kind for kind in KINDS if facts.count(kind))
+
+    def cost(self, kind: str, losses: Iterable[Loss], sampled: float) -> float:
+        """Epsilon of these losses for a record of this kind, at the promised delta."""
+        return amplified_epsilon(losses, self.target_delta, sampled)
+
+    def total(self, costs: Mapping[str, float]) -> float:
+        """The figure to hold against ``epsilon``: that of whoever pays most."""
+        return max(costs.values(), default=0.0)
+
+    def kept(self, epsilon: float, delta: float) -> bool:
+        """Whether these figures are within the promise."""
+        return math.isfinite(epsilon) and epsilon <= self.epsilon and delta <= (self.delta or 0.0)
+
     def to_json(self) -> dict[str, Any]:
         fields = {key: value for key, value in asdict(self).items() if value is not None}
         return fields | {"epsilon": self.epsilon if self.private else "inf"}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Promise:
+        family = FAMILY.get(fields["level"])
+        if family is not None and cls is Promise:
+            return family.from_json(fields)
         return cls(
             level=Level(fields["level"]),
             adjacency=Adjacency(fields["adjacency"]),

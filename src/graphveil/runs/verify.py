@@ -1,70 +1,85 @@
-"""Recompute what a saved run claims from its ledger alone, without the data."""
+"""Recompute what a saved run claims from its ledger alone, without the data: one check for central and local runs."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from pathlib import Path
 from typing import Any
 
-from graphveil.errors import GraphveilError, InputError
-from graphveil.exchange.certificate import LocalCertificate
+from graphveil.errors import GraphveilError
 from graphveil.files import read_json, read_json_lines
 from graphveil.methods.model import file_digests
 from graphveil.methods.registry import build
-from graphveil.privacy.certificate import Certificate, digest, prove
-from graphveil.privacy.mechanisms import DpGradient, Gaussian
+from graphveil.privacy.certificate import SCHEMA, Certificate, digest
+from graphveil.privacy.certificate_schema1 import upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
-from graphveil.runs.local_verify import is_local, local_disagreements
+from graphveil.runs.load import as_certificate
 
 TOLERANCE = 1e-6
 SCOPE = (
     "this proves that certificate, ledger and plan agree with each other and with the accounting; "
     "who wrote them would need a signature"
 )
+NOT_DERIVED = ("schema", "digest", "releases")
 
 
-def disagreements(body: dict[str, Any], ledger: list[Any], plan: Plan) -> list[str]:
+def verify_run(run: Path) -> tuple[list[str], float | None]:
+    """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
+    body, ledger = read_json(run / "certificate.json"), read_json_lines(run / "ledger.jsonl")
+    try:
+        certificate = as_certificate(body)
+        method = build(certificate.method, dict(certificate.parameters))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = method.plan(certificate.facts, certificate.promise)
+        derived = Certificate.of(
+            plan,
+            certificate.releases,
+            method=method.name,
+            mode=method.mode,
+            parameters=method.get_params(),
+            public=certificate.public,
+            assumptions=certificate.assumptions,
+            seed=certificate.seed,
+            holders=certificate.holders,
+        )
+        found = disagreements(body, ledger, certificate, derived, plan)
+    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return [f"the certificate cannot be interpreted: {error}"], None
+    return found + _edited_files(run), derived.epsilon
+
+
+def disagreements(
+    body: dict[str, Any], ledger: list[Any], certificate: Certificate, derived: Certificate, plan: Plan
+) -> list[str]:
     """Everything in which certificate, ledger, plan and recomputed accounting disagree; empty if consistent.
 
-    ``plan`` is what the method itself plans for the certificate's promise, facts and parameters.
+    ``derived`` is the certificate that follows from the releases and from what the method itself plans.
     """
     found: list[str] = []
-    unsigned = {key: value for key, value in body.items() if key != "digest"}
-    if body.get("digest") != digest(unsigned):
+    if body.get("digest") != digest({key: value for key, value in body.items() if key != "digest"}):
         found.append("the certificate was edited after it was written (its digest does not match)")
-    if ledger != body.get("releases"):
+    releases = [release.to_json() for release in certificate.releases]
+    if [upgraded_entry(entry) for entry in ledger] != [upgraded_entry(entry) for entry in body["releases"]]:
         found.append("the ledger and the releases on the certificate differ")
-    try:
-        certificate = Certificate.from_json(body)
-        proved, further = prove(plan, certificate.releases)
-    except (GraphveilError, ArithmeticError) as error:
-        return [*found, f"the certificate cannot be interpreted: {error}"]
-    if [gap.code for gap in certificate.gaps] != [gap.code for gap in plan.gaps]:
-        found.append("the gaps on the certificate are not those of the plan")
-    if dict(certificate.weaker or {}) != dict(plan.weaker):
-        found.append("the kinds of records covered by less than the promise are not those of the plan")
-    if certificate.mode != certificate.parameters.get("mode", "sound"):
-        found.append("the mode on the certificate is not the one of the method's parameters")
-    planned = [] if plan.adaptive else [step.to_json() for step in plan.steps]
-    if not plan.adaptive and not _same(planned, [release.to_json() for release in certificate.releases]):
+    if plan.adaptive:
+        found += _outside_filter(plan, certificate)
+    elif not _same(_planned(plan.steps), _planned(certificate.releases)):
         found.append("the releases are not the ones the method plans for this promise and these public facts")
-    found += _outside_filter(plan, certificate) if plan.adaptive else []
-    if not _same(certificate.epsilon, proved if math.isfinite(proved) else None):
-        found.append(f"epsilon is recorded as {certificate.epsilon}, the ledger gives {proved}")
-    claimed = proved if plan.claim is None else plan.claim
-    if not _same(certificate.epsilon_claimed, claimed if math.isfinite(claimed) else None):
-        found.append(
-            f"the claimed epsilon is recorded as {certificate.epsilon_claimed}, the accounting gives {claimed}"
-        )
-    if not _same(dict(certificate.implied or {}), further):
-        found.append("the figures implied by the releases do not match the ledger")
-    if body.get("delta") != certificate.promise.delta:
-        found.append("two different deltas are recorded")
-    holds = not plan.gaps and math.isfinite(proved) and proved <= certificate.promise.epsilon
-    if certificate.holds != holds:
-        found.append(f"'holds' is recorded as {certificate.holds}, it is {holds}")
+    recorded = body if body["schema"] == SCHEMA else certificate.to_json() | {"releases": releases}
+    expected = derived.to_json()
+    for key in sorted({*recorded, *expected} - set(NOT_DERIVED)):
+        if key not in expected:
+            found.append(f"this version does not know what {key!r} on a certificate means")
+        elif key not in recorded or not _same(recorded[key], expected[key]):
+            found.append(f"{key!r} is recorded as {recorded.get(key)}, the ledger gives {expected[key]}")
     return found
+
+
+def _planned(steps: tuple[Release | Slot, ...]) -> list[dict[str, Any]]:
+    """Releases without how many people really reported, which a plan can only bound."""
+    told = ("reporters", "lemma")
+    return [{key: value for key, value in step.to_json().items() if key not in told} for step in steps]
 
 
 def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
@@ -77,7 +92,7 @@ def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
         slot = slots.get(release.name)
         if slot is None or not _same(dict(slot.sensitivity), dict(release.sensitivity)):
             return [f"release {release.name!r} is not a slot of the plan, or has other sensitivities"]
-        if plan.promise.private and isinstance(slot, Slot) and not _fills(slot, release):
+        if plan.promise.private and isinstance(slot, Slot) and not slot.filled_by(release):
             return [f"release {release.name!r} is not the Gaussian release of its slot"]
     if not plan.promise.private:
         return []
@@ -89,14 +104,10 @@ def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
     ]
 
 
-def _fills(slot: Slot, release: Release) -> bool:
-    match release.mechanism:
-        case DpGradient(_, clip, steps, dimension, rate, replaces):
-            numbers = (steps, dimension, rate, replaces) == (slot.steps, slot.dimension, 1.0, slot.replaces)
-            return numbers and clip == max(slot.sensitivity.values())
-        case Gaussian(_, dimension):
-            return slot.steps == 0 and dimension == slot.dimension
-    return False
+def _edited_files(run: Path) -> list[str]:
+    recorded, found = read_json(run / "manifest.json"), file_digests(run)
+    names = sorted({*recorded, *found})
+    return [f"{name} is not the file that was saved" for name in names if recorded.get(name) != found.get(name)]
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -109,39 +120,3 @@ def _same(left: Any, right: Any) -> bool:
         numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
         return numbers and abs(left - right) <= TOLERANCE * max(1.0, abs(right))
     return bool(left == right)
-
-
-def verify_run(run: Path) -> tuple[list[str], float | None]:
-    """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
-    body, ledger = read_json(run / "certificate.json"), read_json_lines(run / "ledger.jsonl")
-    if is_local(body):
-        return _verify_local(run, body, ledger)
-    try:
-        certificate = Certificate.from_json(body)
-        method = build(certificate.method, dict(certificate.parameters))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plan = method.plan(certificate.facts, certificate.promise)
-        epsilon = prove(plan, certificate.releases)[0]
-    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        return [f"the certificate cannot be interpreted: {error}"], None
-    found = disagreements(body, ledger, plan) + _edited_files(run)
-    return found, epsilon if math.isfinite(epsilon) else None
-
-
-def _verify_local(run: Path, body: dict[str, Any], ledger: list[Any]) -> tuple[list[str], float | None]:
-    try:
-        if body["mode"] != body["parameters"].get("mode", "sound"):
-            raise InputError(f"the method has no mode {body['mode']!r}, or its parameters name another one")
-        certificate = LocalCertificate.from_json(body)
-        method: Any = build(certificate.method, dict(certificate.parameters))
-        gaps = method.known_gaps(certificate.promise)
-    except (GraphveilError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return [f"the certificate cannot be interpreted: {error}"], None
-    return local_disagreements(body, ledger, gaps) + _edited_files(run), certificate.epsilon
-
-
-def _edited_files(run: Path) -> list[str]:
-    recorded, found = read_json(run / "manifest.json"), file_digests(run)
-    names = sorted({*recorded, *found})
-    return [f"{name} is not the file that was saved" for name in names if recorded.get(name) != found.get(name)]

@@ -24,14 +24,15 @@ import torch
 from graphveil.audit.central.conformance import Failure
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.local.exact_ratios import Ratio, audit_randomizer, edge_domain
-from graphveil.audit.local.replay import listen, replay
+from graphveil.audit.local.replay import Heard, listen, replay
 from graphveil.audit.result import Audit, Evidence, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
+from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.randomizers import Contacts, NeighbourMean, Randomizer, Unit
-from graphveil.exchange.report import Round
-from graphveil.methods.local_method import LocalMethod, Session
+from graphveil.exchange.round import Round
+from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap
@@ -67,19 +68,19 @@ def audit_local(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         heard = listen(method, data, promise, seed)
-        certificate, session = heard.model.certificate, heard.session
+        certificate, broadcasts = heard.model.certificate, heard.answers.broadcasts
         noise, evidence, failures, shares = Noise(seed + 17), [], [], []
-        rounds = list(session.collector.rounds.values())
+        rounds = list(heard.server.rounds.values())
         for number, round in enumerate(rounds):
             tell("rounds", number, len(rounds))
-            ratio, bound = _round(round, heard.broadcasts.get(round.name), certificate.facts, session, noise)
+            ratio, bound = _round(round, broadcasts.get(round.name), certificate.facts, heard.clients, noise)
             evidence.append(ratio)
             declared = round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
             stated = getattr(round.randomizer, "claim", declared) if math.isinf(declared) else declared
             shares.append(Share(round.name, ratio.epsilon, stated))
             failures += bound
         tell("rounds", len(rounds), len(rounds))
-        failures += _memory(session, heard.broadcasts)
+        failures += _memory(heard)
         failures += replay(method, data, promise, seed, heard)
     evidence = [*evidence, *_in_the_clear(promise, method)]
     claimed = promise.epsilon if certificate.epsilon_claimed is None else certificate.epsilon_claimed
@@ -127,11 +128,13 @@ def local_graph(seed: int) -> Any:
     return data
 
 
-def _round(round: Round, broadcast: Any, facts: Any, session: Session, noise: Noise) -> tuple[Evidence, list[Failure]]:
+def _round(
+    round: Round, broadcast: Any, facts: Any, clients: InProcess, noise: Noise
+) -> tuple[Evidence, list[Failure]]:
     """The exact ratio of one round, and the checks it failed."""
     randomizer: Any = round.randomizer
     name = f"round {round.name}"
-    lists = None if session.everybody is None else session.everybody.lists
+    lists = clients.everybodys_lists
     if getattr(randomizer, "lists", 0) is None and lists is not None:
         randomizer = replace(randomizer, lists=lists)
         leaked = _edges_of_others(randomizer, lists, broadcast)
@@ -210,13 +213,12 @@ def _in_the_clear(promise: Local, method: LocalMethod) -> list[Evidence]:
     return found
 
 
-def _memory(session: Session, heard: dict[str, Any]) -> list[Failure]:
+def _memory(heard: Heard) -> list[Failure]:
     """Asked again, a client repeats its report."""
     failures = []
-    for client in session.clients[:1]:
-        for name, broadcast in heard.items():
-            round = session.collector.rounds[name]
-            if getattr(round.randomizer, "lists", 0) is None:
+    for client in heard.clients.clients[:1]:
+        for name, broadcast in heard.answers.broadcasts.items():
+            if getattr(heard.server.rounds[name].randomizer, "lists", 0) is None:
                 continue
             if client.report(name, broadcast).to_bytes() != client.report(name, broadcast).to_bytes():
                 failures.append(Failure("memory", name, "a second request was answered with fresh noise"))

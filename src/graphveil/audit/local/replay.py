@@ -3,108 +3,132 @@
 Everything that a local method computes from reports and from what is declared raw is post-processing, so with equal reports and
 equal raw parts every broadcast, every score and the certificate come out equal, whatever else the graph holds. The other graph
 differs in all that must not be seen: rows of features are exchanged, labels are other ones, contacts are strangers; lists keep
-their lengths where these are public and change them where not. Whatever still differs was read past the randomizers.
-Rounds that read everybody's lists (published modes, ``Session.ask_everybody``) have no finite epsilon anyway: no replay.
+their lengths where these are public and change them where not. Whatever still differs was read past the randomizers. Nothing is
+patched: a server is given answers that listen, and then answers that repeat.
+Rounds that read everybody's lists (published modes, ``Server.ask_everybody``) have no finite epsilon anyway: no replay.
 Tests: ``tests/audit/test_local_replay.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from graphveil.audit.central.conformance import Failure
-from graphveil.exchange.certificate import Spent
-from graphveil.exchange.report import digest_of
+from graphveil.exchange.in_process import InProcess
+from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.report import Report, digest_of
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server
 from graphveil.graph import Graph, Lists
-from graphveil.graph.validate import validate
-from graphveil.methods.local_method import LocalMethod, Session
+from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.model import Model
 from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.noise import Noise
 
 LEAK = "leak"
 
 
 @dataclass
-class Heard:
-    """A run, its sessions, and what each round heard, in the order of the rounds."""
+class Listening:
+    """Answers that pass on what everybody says, and keep what each round heard and what came back."""
 
-    model: Any = None
-    sessions: list[Session] = field(default_factory=list)
+    answers: InProcess
     broadcasts: dict[str, Any] = field(default_factory=dict)
+    reports: dict[str, list[Report]] = field(default_factory=dict)
 
     @property
-    def session(self) -> Session:
-        return self.sessions[0]
+    def holders(self) -> Mapping[str, int]:
+        return self.answers.holders
+
+    def answer(self, round: Round, broadcast: Any) -> list[Report]:
+        self._hear(round, broadcast)
+        self.reports[round.name] = self.answers.answer(round, broadcast)
+        return self.reports[round.name]
+
+    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
+        self._hear(round, broadcast)
+        return self.answers.answer_with_everybody(round, broadcast)
+
+    def in_the_clear(self, part: Part) -> Any:
+        return self.answers.in_the_clear(part)
+
+    def lengths(self) -> np.ndarray | None:
+        return self.answers.lengths()
+
+    def _hear(self, round: Round, broadcast: Any) -> None:
+        self.broadcasts[round.name] = np.copy(broadcast) if isinstance(broadcast, np.ndarray) else broadcast
 
 
-@contextmanager
-def _training_with(method: LocalMethod, prepare: Callable[[Session], None]) -> Iterator[None]:
-    """While this lasts, ``prepare`` sees every session before the method learns from it."""
-    train = method.train
+@dataclass
+class Repeating:
+    """The reports of an earlier run, with the raw parts of this graph; notes where the server asks for something else."""
 
-    def prepared(session: Session) -> Any:
-        prepare(session)
-        return train(session)
+    answers: InProcess
+    earlier: Listening
+    asked: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
-    method.train = prepared  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del method.train
+    @property
+    def holders(self) -> Mapping[str, int]:
+        return self.answers.holders
+
+    def answer(self, round: Round, broadcast: Any) -> list[Report]:
+        self.asked.append(round.name)
+        heard = self.earlier.broadcasts
+        if round.name not in heard or digest_of(broadcast) != digest_of(heard[round.name]):
+            self.failures.append(Failure(LEAK, round.name, "with equal reports, another graph gives another broadcast"))
+        return self.earlier.reports.get(round.name, [])
+
+    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
+        return self.answers.answer_with_everybody(round, broadcast)
+
+    def in_the_clear(self, part: Part) -> Any:
+        return self.answers.in_the_clear(part)
+
+    def lengths(self) -> np.ndarray | None:
+        return self.answers.lengths()
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A run: its model, its server, and what was asked and answered."""
+
+    model: Model
+    server: Server
+    answers: Listening
+
+    @property
+    def clients(self) -> InProcess:
+        return self.answers.answers
 
 
 def listen(method: LocalMethod, data: Any, promise: Local, seed: int) -> Heard:
-    """Run the method and keep its session and what each round heard."""
-    heard = Heard()
-
-    def prepare(session: Session) -> None:
-        heard.sessions.append(session)
-        for verb in ("ask", "ask_everybody"):
-            original = getattr(session, verb)
-
-            def asked(name: str, broadcast: Any = None, original: Any = original) -> Any:
-                heard.broadcasts[name] = np.copy(broadcast) if isinstance(broadcast, np.ndarray) else broadcast
-                return original(name, broadcast)
-
-            setattr(session, verb, asked)
-
-    with _training_with(method, prepare):
-        heard.model = method.fit(data, promise, seed=seed)
-    return heard
+    """Run the method and keep its server and what each round heard."""
+    graph = method.validated(data, "raise")
+    plan = method.plan(method.local_facts(graph, promise), promise)
+    answers = Listening(method.clients(graph, plan, Noise(seed)))
+    server = method.server(graph, plan, answers, seed)
+    return Heard(method.fit_server(server, seed=seed, notes=graph.notes), server, answers)
 
 
 def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Heard) -> list[Failure]:
     """The run ``heard`` again on :func:`unseen_changed`, with its reports; what came out differently."""
-    if heard.session.everybody is not None:
+    if heard.clients.reads_everybody:
         return []
-    graph = data if isinstance(data, Graph) else validate(data)
-    told = method.lengths_public and not any(_hides_lengths(round) for round in heard.session.collector.rounds.values())
-    other = unseen_changed(graph, promise, lengths_public=told)
-    failures: list[Failure] = []
-    asked: list[str] = []
-
-    def prepare(session: Session) -> None:
-        if session.collector.rounds != heard.session.collector.rounds:
-            failures.append(Failure(LEAK, "rounds", "what is asked depends on more than public facts"))
-        session.collector = heard.session.collector
-
-        def ask(name: str, broadcast: Any = None) -> Any:
-            round = session.collector.rounds[name]
-            session.ledger.append(Spent.of(round, session.reporters(round)))  # type: ignore[arg-type]
-            asked.append(name)
-            if name not in heard.broadcasts or digest_of(broadcast) != digest_of(heard.broadcasts[name]):
-                failures.append(Failure(LEAK, name, "with equal reports, another graph gives another broadcast"))
-            return session.collector.values(name)
-
-        session.ask = ask  # type: ignore[method-assign]
-
-    with _training_with(method, prepare):
-        model = method.fit(other, promise, seed=seed)
-    if asked != list(heard.broadcasts):
+    rounds = heard.server.rounds.values()
+    told = method.lengths_public and not any(_hides_lengths(round) for round in rounds)
+    other = unseen_changed(method.validated(data, "raise"), promise, lengths_public=told)
+    plan = method.plan(method.local_facts(other, promise), promise)
+    if plan.steps != heard.server.plan.steps:
+        return [Failure(LEAK, "rounds", "what is asked depends on more than public facts")]
+    answers = Repeating(method.clients(other, plan, Noise(seed)), heard.answers)
+    model = method.fit_server(method.server(other, plan, answers, seed), seed=seed, notes=other.notes)
+    failures = answers.failures
+    if answers.asked != list(heard.answers.broadcasts):
         failures.append(Failure(LEAK, "rounds", "with equal reports, another graph gives another order of rounds"))
     if not _same_predictor(model.predictor, heard.model.predictor):
         failures.append(Failure(LEAK, "model", "with equal reports, another graph gives other scores"))

@@ -22,13 +22,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.accounting.loss import Loss, Pure, Stated, Unbounded
+from graphveil.privacy.facts import EDGE
+from graphveil.privacy.local import LIST_ENTRY, VERTEX
+from graphveil.privacy.mechanisms import KINDS
+from graphveil.privacy.noise import COIN, LARGEST_LOCAL_EPSILON, Array, Noise
 
 if TYPE_CHECKING:
     from graphveil.graph import Lists
 
-LARGEST_EPSILON = 30.0  # e^-30 is 843 steps of the coin grid 2^-53; much smaller probabilities cannot be drawn
-COIN = 2.0**-53
+LARGEST_EPSILON = LARGEST_LOCAL_EPSILON
 
 
 class Unit(StrEnum):
@@ -42,8 +45,14 @@ class Unit(StrEnum):
 class Randomizer(ABC):
     """One round of one client: ``randomize`` its record, given the public ``broadcast`` of earlier rounds."""
 
+    kind: ClassVar[str]
     unit: ClassVar[Unit]
     delta: float = 0.0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls  # type: ignore[assignment]
 
     @property
     @abstractmethod
@@ -56,9 +65,45 @@ class Randomizer(ABC):
         return ""
 
     @property
+    def tells_lengths(self) -> bool:
+        """Whether a report comes with the (public) length of the list it is about."""
+        return False
+
+    @property
+    def swap_units(self) -> float:
+        """How many units exchanging one entry of one contact list changes."""
+        return 0.0 if self.unit is Unit.VERTEX else 1.0
+
+    @property
+    def edge_units(self) -> float:
+        """How many units one undirected edge changes over all the reports it moves; infinite if that has no bound."""
+        return 0.0 if self.unit is Unit.VERTEX else math.inf
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """Units changed by each change that a local certificate accounts for."""
+        if self.unit is Unit.VERTEX:
+            return {VERTEX: 1.0}
+        return {LIST_ENTRY: self.swap_units, EDGE: self.edge_units}
+
+    def loss(self, sensitivity: float) -> Loss:
+        """What a change of so many units costs."""
+        if sensitivity == 0:
+            return Pure(0.0)
+        epsilon = sensitivity * self.epsilon
+        if not math.isfinite(epsilon):
+            return Unbounded()
+        return Stated(epsilon, self.delta) if self.delta else Pure(epsilon)
+
+    def words(self) -> str:
+        """The randomizer on a certificate."""
+        shown = f"{self.epsilon:.6g}" if math.isfinite(self.epsilon) else "NO FINITE VALUE"
+        return f"{self.kind}, epsilon {shown} per {self.unit}"
+
+    @property
     def swap_epsilon(self) -> float:
         """What exchanging one entry of one contact list costs."""
-        return 0.0 if self.unit is Unit.VERTEX else self.epsilon
+        return self.swap_units * self.epsilon if self.swap_units else 0.0
 
     @property
     def edge_change(self) -> str:
@@ -68,7 +113,7 @@ class Randomizer(ABC):
     @property
     def edge_epsilon(self) -> float:
         """What one undirected edge costs over all the reports it moves; nothing for randomizers of features and labels."""
-        return 0.0 if self.unit is Unit.VERTEX else math.inf
+        return self.edge_units * self.epsilon if self.edge_units else 0.0
 
     def own(self, records: Any, ids: np.ndarray) -> Any:
         """The part of the records of the slots ``ids`` that this randomizer reports; a public rule. Default: all of it."""

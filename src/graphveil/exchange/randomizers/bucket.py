@@ -26,6 +26,7 @@ class BucketResponse(Randomizer):
     e^(epsilon [same bucket]) in one shot does not have this property.) Test: ``tests/exchange/test_edge_randomizers.py``.
     """
 
+    kind: ClassVar[str] = "bucket-response"
     unit: ClassVar[Unit] = Unit.EDGE
     budget: float
     buckets: int
@@ -44,9 +45,9 @@ class BucketResponse(Randomizer):
         return self.response.epsilon
 
     @property
-    def edge_epsilon(self) -> float:
+    def edge_units(self) -> float:
         """Only the owner reports the edge; without owners it may stand in two lists."""
-        return self.epsilon if self.owned else 2 * self.epsilon
+        return 1.0 if self.owned else 2.0
 
     def own(self, records: Any, ids: np.ndarray) -> Contacts:
         """The contacts that these slots own."""

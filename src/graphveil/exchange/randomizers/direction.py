@@ -31,6 +31,7 @@ class Direction(Randomizer):
     else P is a public Gaussian matrix to so many dimensions, drawn from ``projection_seed``. Tests: ``test_direction.py``.
     """
 
+    kind: ClassVar[str] = "direction"
     unit: ClassVar[Unit] = Unit.VERTEX
     budget: float
     width: int

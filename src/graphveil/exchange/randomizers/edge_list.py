@@ -32,6 +32,7 @@ class EdgeListResponse(Randomizer):
     Test: ``tests/exchange/test_edge_randomizers.py``.
     """
 
+    kind: ClassVar[str] = "edge-list-response"
     unit: ClassVar[Unit] = Unit.EDGE
     budget: float
     slots: int
@@ -49,18 +50,18 @@ class EdgeListResponse(Randomizer):
         return math.log((1 - self.flip) / self.flip)
 
     @property
-    def swap_epsilon(self) -> float:
+    def swap_units(self) -> float:
         """Two bits."""
-        return 2 * self.epsilon
+        return 2.0
 
     @property
     def edge_change(self) -> str:
         return "added or removed"
 
     @property
-    def edge_epsilon(self) -> float:
+    def edge_units(self) -> float:
         """Both ends report the edge; rewiring it moves two bits in either end's list and costs twice as much."""
-        return 2 * self.epsilon
+        return 2.0
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         """Noisy lists, sorted."""

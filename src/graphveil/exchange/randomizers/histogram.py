@@ -20,7 +20,7 @@ class LabelHistogram(Randomizer):
     The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
     contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon; counts are whole numbers and lie on the
     public grid, so rounding moves nothing. Adding or dropping a contact moves one count: epsilon/2. An undirected edge stands
-    in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_epsilon`), if the lengths of the lists are public.
+    in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_units`), if the lengths of the lists are public.
 
     With ``lengths="hidden"`` nobody learns a length but through the sum of the noisy counts, so an edge may also come or go:
     that moves one count by 1 in each of two lists, epsilon/2 + epsilon/2 = epsilon in all, and rewiring is one edge less and
@@ -28,6 +28,7 @@ class LabelHistogram(Randomizer):
     Tests: ``tests/exchange/test_edge_randomizers.py``, ``tests/methods/test_local.py``.
     """
 
+    kind: ClassVar[str] = "label-histogram"
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
     bins: int
@@ -48,16 +49,20 @@ class LabelHistogram(Randomizer):
         return 2 / self.scale if grid(self.scale) <= 1 else (2 + self.bins * grid(self.scale)) / self.scale
 
     @property
+    def tells_lengths(self) -> bool:
+        return self.lengths == "public"
+
+    @property
     def edge_change(self) -> str:
         return "added or removed" if self.lengths == "hidden" else super().edge_change
 
     @property
-    def edge_epsilon(self) -> float:
+    def edge_units(self) -> float:
         """What one undirected edge costs over all lists it touches.
 
         Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, epsilon/2 twice.
         """
-        return self.epsilon if self.lengths == "hidden" else 2 * self.epsilon
+        return 1.0 if self.lengths == "hidden" else 2.0
 
     def counts(self, records: Any, broadcast: Any) -> Array:
         """The clean counts, one row per list."""

@@ -21,6 +21,7 @@ class LabelResponse(Randomizer):
     Lemma: every report has one of two probabilities whose ratio is at most e^epsilon. Test: ``test_randomizers.py``.
     """
 
+    kind: ClassVar[str] = "label-response"
     unit: ClassVar[Unit] = Unit.VERTEX
     budget: float
     classes: int

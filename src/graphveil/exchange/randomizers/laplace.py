@@ -22,6 +22,7 @@ class LaplaceRows(Randomizer):
     that cell) by rows at opposite corners. Tests: ``tests/exchange/test_randomizers.py``.
     """
 
+    kind: ClassVar[str] = "laplace-rows"
     unit: ClassVar[Unit] = Unit.VERTEX
     budget: float
     width: int

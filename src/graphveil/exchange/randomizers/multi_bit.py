@@ -34,6 +34,7 @@ class MultiBit(Randomizer):
     are clipped to it. Default m = max(1, min(d, floor(epsilon/2.18))). Test: ``test_multi_bit_attains_epsilon...``.
     """
 
+    kind: ClassVar[str] = "multi-bit"
     unit: ClassVar[Unit] = Unit.VERTEX
     budget: float
     width: int

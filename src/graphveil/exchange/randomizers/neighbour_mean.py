@@ -25,6 +25,7 @@ class NeighbourMean(Randomizer):
     without contacts reports noise of degree 1. Rounding to the grid is covered. Test: ``test_edge_randomizers.py``.
     """
 
+    kind: ClassVar[str] = "neighbour-mean"
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
     width: int
@@ -35,6 +36,10 @@ class NeighbourMean(Randomizer):
         check_width("the width of the rows", self.width)
         if not 0 < self.delta < 1:
             raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}")
+
+    @property
+    def tells_lengths(self) -> bool:
+        return True
 
     @cached_property
     def mu(self) -> float:

@@ -122,6 +122,7 @@ class Piecewise(Randomizer):
     whole budget (m epsilon: gap L2). Lemma and test as for ``MultiBit``: ``test_piecewise.py``.
     """
 
+    kind: ClassVar[str] = "piecewise"
     unit: ClassVar[Unit] = Unit.VERTEX
     budget: float
     width: int

@@ -39,6 +39,7 @@ class NeighbourReplacement(Randomizer):
     which this mechanism reads and a client could not: without them it refuses. Tests: ``tests/exchange/test_replacement.py``.
     """
 
+    kind: ClassVar[str] = "neighbour-replacement"
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
     lists: Contacts | None = None

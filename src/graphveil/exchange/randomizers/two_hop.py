@@ -24,6 +24,7 @@ class TwoHopResponse(Randomizer):
     with everybody's ``lists``. A client could not run this. Tests: ``tests/methods/test_rr_edges.py``.
     """
 
+    kind: ClassVar[str] = "two-hop-response"
     unit: ClassVar[Unit] = Unit.LIST
     budget: float
     lists: Contacts | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
     from torch.optim import Optimizer
 
-    from graphveil.methods.local_method import Session
+    from graphveil.exchange.server import Server as Session
 
     Loss = Callable[[Tensor], Tensor]
 

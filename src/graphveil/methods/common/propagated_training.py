@@ -16,9 +16,10 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelResponse, MultiBit
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
-from graphveil.methods.local_method import ScoresPredictor, Session
+from graphveil.methods.local_method import ScoresPredictor
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.noise import Array
@@ -126,7 +127,7 @@ def vertex_rounds(method: Any, facts: PublicFacts, promise: Local, read_features
 
 def heard_rows(session: Session) -> Any:
     """Feature reports, or the features themselves if they are raw."""
-    return session.raw_rows.values if session.raw_rows is not None else session.ask("features")
+    return session.raw_rows if session.raw_rows is not None else session.ask("features")
 
 
 def check_range(method: Any) -> None:

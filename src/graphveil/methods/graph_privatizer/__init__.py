@@ -6,7 +6,8 @@ from typing import Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacement, Strategy
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.card import Card
 from graphveil.methods.common.propagated_training import (
     PropagatedTraining,
@@ -16,7 +17,7 @@ from graphveil.methods.common.propagated_training import (
 )
 from graphveil.methods.graph_privatizer import buckets as sound
 from graphveil.methods.graph_privatizer import published as published
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
+from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.lpgnn import learn_on_public_edges
 from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Positive
 from graphveil.privacy.facts import PublicFacts

@@ -16,12 +16,13 @@ from scipy.special import log_softmax, softmax
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import BucketResponse, Contacts, NeighbourMean
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
 from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
 from graphveil.methods.graph_privatizer.published import reported_arcs
-from graphveil.methods.local_method import ScoresPredictor, Session
+from graphveil.methods.local_method import ScoresPredictor
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import OWNERS, Local, Part
 from graphveil.privacy.noise import Array

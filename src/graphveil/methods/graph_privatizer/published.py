@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.common.backbone_training import NoisyLabels
 from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
-from graphveil.methods.local_method import ScoresPredictor, Session
+from graphveil.methods.local_method import ScoresPredictor
 from graphveil.privacy.plan import Gap
 
 GAPS = (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
 from graphveil.exchange.randomizers.piecewise import least_noisy_range
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.card import Card
 from graphveil.methods.common.backbone_training import dense_columns, standardised
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
-from graphveil.methods.local_method import Session
 from graphveil.methods.options import Count, NonNegative
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part

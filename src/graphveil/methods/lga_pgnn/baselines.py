@@ -11,9 +11,9 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LaplaceRows
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.common.backbone_training import dense_columns, standardised
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
-from graphveil.methods.local_method import Session
 from graphveil.methods.options import NonNegative
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local

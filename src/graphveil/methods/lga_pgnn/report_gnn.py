@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelResponse
 from graphveil.exchange.randomizers.base import Randomizer
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.card import Card
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
+from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
@@ -92,7 +93,7 @@ class ReportGnn(LocalMethod):
 
     def reported_rows(self, session: Session) -> Any:
         """The features as reported, or as they are if the promise declares them raw."""
-        return session.raw_rows.values if session.raw_rows is not None else session.ask("features")
+        return session.raw_rows if session.raw_rows is not None else session.ask("features")
 
     def _reads_none(self) -> InputError:
         return InputError(f"{self.name} reads no features: use --features-epsilon withheld")

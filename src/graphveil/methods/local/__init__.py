@@ -8,11 +8,12 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.card import Card
 from graphveil.methods.common.backbone_training import NoisyLabels
 from graphveil.methods.local.histograms import NoisyCounts, noisy_degrees
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
+from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.options import Count, NonNegative, Positive
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
@@ -96,7 +97,7 @@ class LocalRecipe(LocalMethod):
         if not isinstance(promise.labels, Openness):
             found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
         if not isinstance(promise.edges, Openness):
-            found += self._histogram_rounds(facts, promise.edges, mean_degree)
+            found += self._histogram_rounds(facts, promise.edges, facts.mean_degree or 0.0)
         return tuple(found)
 
     def _histogram_rounds(self, facts: PublicFacts, budget: float, mean_degree: float) -> list[Round]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from graphveil.errors import InputError
-from graphveil.exchange.report import Round
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server as Session
 from graphveil.methods.card import Card
 from graphveil.methods.common.backbone_training import NoisyLabels
 from graphveil.methods.common.propagated_training import (
@@ -16,7 +17,7 @@ from graphveil.methods.common.propagated_training import (
     range_statement,
     vertex_rounds,
 )
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
+from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Positive
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness

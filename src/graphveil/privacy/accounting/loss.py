@@ -77,11 +77,19 @@ class Zcdp:
 
 
 @dataclass(frozen=True)
+class Stated:
+    """(epsilon, delta) as it stands: what a local report costs that has no bound at delta 0."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Unbounded:
     """Something was read without noise: no finite epsilon."""
 
 
-Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | SampledGroup | Zcdp | Unbounded
+Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | SampledGroup | Zcdp | Stated | Unbounded
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -171,6 +179,11 @@ def epsilon_of(losses: Iterable[Loss], delta: float) -> float:
     return _epsilon_by_pld(merged, delta)
 
 
+def added_epsilon(losses: Iterable[Loss]) -> float:
+    """The plain sum of pure epsilons (and of stated ones, at the sum of their deltas); infinite if one has none."""
+    return sum(loss.epsilon if isinstance(loss, Stated) else _pure_epsilon(loss) for loss in losses)
+
+
 def concentrated_epsilon(rho: float, delta: float) -> float:
     """Epsilon of a rho-zCDP mechanism: the best of ``rho a + log((a - 1)/a) - log(a delta)/(a - 1)`` over orders a > 1.
 
@@ -209,6 +222,8 @@ def _pure_epsilon(loss: Loss) -> float:
     match loss:
         case Pure(epsilon) | LaplaceLoss(epsilon):
             return epsilon
+        case Gdp(0.0):
+            return 0.0
     return math.inf
 
 

@@ -1,0 +1,250 @@
+"""Answers from files: the reports that holders made with ``graphveil privatize``, merged by id.
+
+Slots are the ids of everybody who reported, as numbers where all are numbers, else as text. A round that the files do not
+contain stops the server with :class:`RoundNotAnswered`, which carries the broadcast that the next round needs.
+Tests: ``tests/cli/test_privatize.py``, ``tests/cli/test_train_reports.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphveil.errors import GraphveilError, InputError, PrivacyError
+from graphveil.exchange.broadcast import Broadcast, contacts_of, described, split_ids
+from graphveil.exchange.client import NO_LABEL
+from graphveil.exchange.privatizer import SCHEMA, cost
+from graphveil.exchange.randomizers import Contacts
+from graphveil.exchange.report import Report
+from graphveil.exchange.round import Round
+from graphveil.files import read_json
+from graphveil.graph.formats.tables import TableFile
+from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.plan import Release
+
+ONCE = "every client used the randomizer it names and reports once"
+
+
+class RoundNotAnswered(GraphveilError):
+    """A round that nobody has answered yet, and the broadcast that asks for it."""
+
+    def __init__(self, round: Round, broadcast: Broadcast | None) -> None:
+        self.round, self.broadcast = round, broadcast
+        super().__init__(f"nobody has answered round {round.name!r} yet")
+
+
+@dataclass(frozen=True, eq=False)
+class ReportsFile:
+    """One file of reports and its description."""
+
+    path: Path
+    body: Mapping[str, Any]
+    table: pa.Table
+
+    @classmethod
+    def read(cls, path: Path) -> ReportsFile:
+        beside = described(path)
+        if not beside.exists():
+            raise InputError(f"{beside} is missing: it says how {path} was randomised, keep the two together")
+        body = read_json(beside)
+        if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+            found = body.get("schema") if isinstance(body, dict) else None
+            raise InputError(f"{beside} has schema {found!r}; this version reads {SCHEMA!r}")
+        source = TableFile(path)
+        names = source.names()
+        types = {"id": pa.string(), "contacts": pa.string(), "label": pa.int64(), "degree": pa.int64()}
+        types |= {name: pa.float64() for name in names if name[:1] in "fh" and name[1:].isdigit()}
+        batches = list(source.batches(names, {name: types[name] for name in names if name in types}))
+        if not batches:
+            raise InputError(f"{path} has no reports")
+        found = cls(path, body, pa.Table.from_batches(batches))
+        if len(set(found.ids)) != len(found.ids):
+            raise InputError(f"{path} has two reports with the same id")
+        return found
+
+    @cached_property
+    def ids(self) -> list[str]:
+        names: list[str] = self.table["id"].cast(pa.string()).to_pylist()
+        return names
+
+    @cached_property
+    def rounds(self) -> dict[str, tuple[Round, str]]:
+        """By name the rounds answered here, each with the digest of what it heard."""
+        try:
+            return {
+                entry["name"]: (Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
+
+    @property
+    def holder(self) -> str:
+        return str(self.body["holder"])
+
+    def raw(self, part: Part) -> bool:
+        return bool(self.body["promise"][part.value] == Openness.RAW)
+
+    def numbers(self, letter: str) -> np.ndarray:
+        """The columns ``letter0, letter1, ...`` as one table."""
+        names = [name for name in self.table.column_names if name[:1] == letter and name[1:].isdigit()]
+        return np.column_stack([self.table[name].to_numpy() for name in sorted(names, key=lambda name: int(name[1:]))])
+
+    def labels(self) -> np.ndarray:
+        return np.asarray(self.table["label"].fill_null(NO_LABEL).to_numpy(), dtype=np.int64)
+
+
+class Files:
+    """Reports of one or several holders, in one or several rounds."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        if not paths:
+            raise InputError("give at least one file of reports")
+        self._files = [ReportsFile.read(path) for path in paths]
+        self.rounds, self.promise = self._merged()
+        names = {name for file in self._files for name in file.ids}
+        self.ids = tuple(sorted(names, key=int) if all(map(_whole, names)) else sorted(names))
+        self._slot = {name: number for number, name in enumerate(self.ids)}
+
+    @property
+    def classes(self) -> int | None:
+        declared = (file.body["classes"] for file in self._files)
+        return next((int(classes) for classes in declared if classes is not None), None)
+
+    @property
+    def attributes(self) -> int:
+        return max(int(file.body["attributes"]) for file in self._files)
+
+    @property
+    def seed(self) -> int | None:
+        """A seed some holder used: then the noise can be drawn again by whoever knows it."""
+        seeds = (file.body["seed"] for file in self._files)
+        return next((int(seed) for seed in seeds if seed is not None), None)
+
+    @property
+    def holders(self) -> Mapping[str, int]:
+        """How many different vertices each holder reports, over all its files."""
+        known: dict[str, set[str]] = {}
+        for file in self._files:
+            known.setdefault(file.holder, set()).update(file.ids)
+        return {holder: len(vertices) for holder, vertices in known.items()}
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Which slots have sent a label, randomised or raw."""
+        found = np.zeros(len(self.ids), dtype=bool)
+        for file in self._files:
+            if "label" in file.table.column_names:
+                found[self._slots(file)[file.labels() >= 0]] = True
+        return found
+
+    def answer(self, round: Round, broadcast: Any) -> Iterator[Report]:
+        heard = None if broadcast is None else Broadcast.of(self.ids, broadcast, round)
+        answered = [file for file in self._files if round.name in file.rounds]
+        if not answered:
+            raise RoundNotAnswered(round, heard)
+        for file in answered:
+            made, listened = file.rounds[round.name]
+            if made.randomizer != round.randomizer:
+                raise InputError(
+                    f"{file.path}: round {round.name!r} was answered with {made.randomizer}, the method asks for "
+                    f"{round.randomizer}: give 'graphveil privatize' the method's plan (--plan)"
+                )
+            if heard is not None and listened != heard.digest:
+                raise InputError(f"{file.path}: round {round.name!r} was answered after hearing another broadcast")
+            yield self.report(file, made)
+
+    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
+        raise PrivacyError(
+            f"round {round.name!r} reads everybody's lists: no client could answer it, so no file has it"
+        )
+
+    def reports(self) -> Iterator[tuple[Path, Report]]:
+        """All reports of all rounds, each with the file it stands in."""
+        for file in self._files:
+            for round, _ in file.rounds.values():
+                yield file.path, self.report(file, round)
+
+    def report(self, file: ReportsFile, round: Round) -> Report:
+        """The answers of one file in one round."""
+        slots = self._slots(file)
+        if round.part is Part.LABELS:
+            labels = file.labels()
+            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.holder)
+        if round.part is Part.FEATURES:
+            return Report(round.name, slots, file.numbers("f"), file.holder)
+        lists = "contacts" in file.table.column_names
+        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.holder)
+
+    def in_the_clear(self, part: Part) -> Any:
+        files = [(file, self._slots(file)) for file in self._files if file.raw(part)]
+        if part is Part.EDGES:
+            arcs = []
+            for file, slots in files:
+                lists = self._lists(file)
+                arcs.append(np.stack([slots[lists.owners], lists.targets]))
+            return np.unique(np.concatenate([np.zeros((2, 0), dtype=np.int64), *arcs], axis=1), axis=1)
+        if part is Part.LABELS:
+            labels = np.full(len(self.ids), NO_LABEL)
+            for file, slots in files:
+                labels[slots] = file.labels()
+            return labels
+        rows = np.zeros((len(self.ids), self.attributes))
+        for file, slots in files:
+            rows[slots] = file.numbers("f")
+        return rows
+
+    def lengths(self) -> np.ndarray | None:
+        told = [file for file in self._files if "degree" in file.table.column_names]
+        if not told:
+            return None
+        degrees = np.zeros(len(self.ids), dtype=np.int64)
+        for file in told:
+            degrees[self._slots(file)] = file.table["degree"].to_numpy()
+        return degrees
+
+    def _slots(self, file: ReportsFile) -> np.ndarray:
+        return np.array([self._slot[name] for name in file.ids], dtype=np.int64)
+
+    def _lists(self, file: ReportsFile) -> Contacts:
+        """The contacts of every record as slots."""
+        owners, names = split_ids(file.table["contacts"].combine_chunks())
+        targets = [self._slot.get(name, -1) for name in names.to_pylist()]
+        if -1 in targets:
+            at = targets.index(-1)
+            who, unknown = file.ids[int(owners[at])], names[at].as_py()
+            raise InputError(
+                f"{file.path}: vertex {who!r} lists {unknown!r}, who has not reported: unknown neighbour id"
+            )
+        return contacts_of(owners, np.array(targets, dtype=np.int64), len(file.ids))
+
+    def _merged(self) -> tuple[dict[str, Round], Local]:
+        """All rounds, and the promise of all files together; a round must be answered in the same way by everybody."""
+        kept: dict[str, tuple[Path, Any]] = {}
+        rounds: dict[str, Round] = {}
+        for file in self._files:
+            answers: dict[str, Any] = {
+                name: [made.release(0).to_json(), heard] for name, (made, heard) in file.rounds.items()
+            }
+            answers |= {f"raw {part}": file.body["attributes"] for part in Part if file.raw(part)}
+            for name, how in answers.items():
+                first, before = kept.setdefault(name, (file.path, how))
+                if before != how:
+                    raise InputError(
+                        f"{file.path} was made under another promise or with other randomizers than {first}"
+                    )
+            rounds |= {name: made for name, (made, _) in file.rounds.items()}
+        budgets: dict[str, Any] = {}
+        for part in Part:
+            spent = sum(cost(round) for round in rounds.values() if round.part is part)
+            budgets[part.value] = Openness.RAW if f"raw {part}" in kept else spent or Openness.WITHHELD
+        return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))
+
+
+def _whole(name: str) -> bool:
+    return name.isdecimal() and len(name) < 19

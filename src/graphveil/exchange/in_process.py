@@ -1,0 +1,96 @@
+"""Everybody in one process, for research: the clients of every holder, behind the interface that a server asks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import DataWarning, InputError, PrivacyError
+from graphveil.exchange.client import NO_LABEL, Client
+from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.report import Report
+from graphveil.exchange.round import Round
+from graphveil.privacy.local import Part
+from graphveil.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+
+
+class InProcess:
+    """The clients of a graph, one per holder.
+
+    Args:
+        graph: everybody's records.
+        rounds: what will be asked.
+        noise: the clients' coins.
+        holders: who keeps each vertex (default: one holder).
+        lengths_public: whether the lengths of contact lists are told.
+        reads_everybody: whether rounds that no client could answer are allowed: published modes only.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        rounds: Iterable[Round],
+        noise: Noise,
+        holders: np.ndarray | None = None,
+        *,
+        lengths_public: bool = False,
+        reads_everybody: bool = False,
+    ) -> None:
+        self._graph, self._noise = graph, noise
+        self._labels = np.where(graph.masks["train"] | graph.masks["calibration"], graph.labels, NO_LABEL)
+        self._lists = Contacts.own_lists(graph.lists)
+        self.lengths_public, self.reads_everybody = lengths_public, reads_everybody
+        self.clients = list(self._clients(tuple(rounds), holders))
+
+    @property
+    def holders(self) -> Mapping[str, int]:
+        return {client.holder: len(client.ids) for client in self.clients}
+
+    def answer(self, round: Round, broadcast: Any) -> list[Report]:
+        reports = [client.report(round.name, broadcast) for client in self.clients]
+        clipped = sum(client.clipped for client in self.clients)
+        if clipped and round.part is Part.FEATURES:
+            message = (
+                f"{clipped} attributes lay outside the public range and were clipped (the number stays with the owners)"
+            )
+            warnings.warn(message, DataWarning, stacklevel=3)
+        return reports
+
+    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
+        if not self.reads_everybody:
+            raise PrivacyError(f"round {round.name!r} reads everybody's lists: it runs in published mode only")
+        randomizer: Any = replace(round.randomizer, lists=self._lists)  # type: ignore[type-var]
+        found: Contacts = randomizer.randomize(self._lists, broadcast, self._noise)
+        return found
+
+    def in_the_clear(self, part: Part) -> Any:
+        if part is Part.FEATURES:
+            return self._graph.rows.values
+        return self._labels if part is Part.LABELS else self._graph.lists.edge_index()
+
+    def lengths(self) -> np.ndarray | None:
+        return self._graph.lists.out_degrees if self.lengths_public else None
+
+    @property
+    def everybodys_lists(self) -> Contacts | None:
+        """All contact lists, for rounds that read them at once; None where no round may."""
+        return self._lists if self.reads_everybody else None
+
+    def _clients(self, rounds: tuple[Round, ...], holders: np.ndarray | None) -> Iterable[Client]:
+        graph = self._graph
+        names = np.full(graph.nodes, "all") if holders is None else np.asarray(holders).astype(str)
+        if names.shape != (graph.nodes,):
+            raise InputError(f"holders names a holder for each of {graph.nodes} vertices, got shape {names.shape}")
+        for name in np.unique(names):
+            ids = np.flatnonzero(names == name)
+            own = self._lists if len(ids) == graph.nodes else Contacts.of([self._lists[vertex] for vertex in ids])
+            rows = graph.rows.take(ids).values
+            records = {Part.FEATURES: rows, Part.LABELS: self._labels[ids], Part.EDGES: own}
+            yield Client(ids, records, rounds, self._noise, str(name))

@@ -1,0 +1,181 @@
+"""People's own records where they are kept: tables and graph files, read in batches so that memory does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+
+from graphveil.errors import InputError
+from graphveil.graph.formats.npz import read_arrays
+from graphveil.graph.formats.tables import TableFile, text_column
+from graphveil.privacy.local import Local, Part
+
+ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some records: ids, and the parts that were asked for."""
+
+    ids: pa.Array
+    rows: np.ndarray | None
+    labels: np.ndarray | None
+    contacts: pa.Array | None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Which columns of a table are what.
+
+    Args:
+        source: the table, or a graph file that looks like one.
+        identifier: default: the first column.
+        features: names or patterns of the feature columns.
+        label, contacts: columns of the class and of the ids of contacts, separated by spaces.
+        classes: the public number of classes.
+    """
+
+    source: TableFile | GraphSource
+    identifier: str | None = None
+    features: tuple[str, ...] = ("*",)
+    label: str | None = None
+    contacts: str | None = None
+    classes: int | None = None
+
+    @classmethod
+    def of_graph(cls, path: Path, classes: int | None = None) -> Records:
+        """The records of a graph file."""
+        source = GraphSource(path)
+        return cls(source, "id", ("x*",), "label", "contacts", source.classes if classes is None else classes)
+
+    def columns(self, promise: Local) -> list[str]:
+        """The feature columns that leave in some form, in the order of the table; an error if a column is missing."""
+        names, path = self.source.names(), self.source.path
+        for wanted in (self.identifier, self.label, self.contacts):
+            if wanted is not None and wanted not in names:
+                raise InputError(f"{path} has no column {wanted!r}; it has: {', '.join(names[:12])}")
+        if Part.EDGES not in promise.withheld and self.contacts is None:
+            raise InputError("edges need --contacts COLUMN: the ids of everybody's contacts, separated by spaces")
+        if Part.FEATURES in promise.withheld:
+            return []
+        taken = {self.identifier or names[0], self.label, self.contacts}
+        found = [name for name in names if name not in taken and any(fnmatchcase(name, p) for p in self.features)]
+        if not found:
+            raise InputError(f"{path} has no feature column; say --features-epsilon withheld")
+        return found
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """The records, some at a time."""
+        key = self.identifier or self.source.names()[0]
+        others = [name for name in (self.label, self.contacts) if name is not None]
+        types = dict.fromkeys(columns, pa.float64()) | {name: pa.string() for name in (key, self.contacts) if name}
+        before = 0
+        for whole in self.source.batches([key, *columns, *others], types):
+            for start in range(0, whole.num_rows, ROWS):
+                part = whole.slice(start, ROWS)
+                yield self._batch(part, key, columns, before)
+                before += part.num_rows
+
+    def _batch(self, part: pa.RecordBatch, key: str, columns: Sequence[str], before: int) -> Batch:
+        path = self.source.path
+        ids = text_column(part, key, self.source, before + 1)
+        rows = np.column_stack([_numbers(part, name, path) for name in columns]) if columns else None
+        labels = None if self.label is None else _labels(part, self.label, self.classes, path)
+        contacts = None if self.contacts is None else part.column(part.schema.get_field_index(self.contacts))
+        return Batch(ids, rows, labels, contacts)
+
+
+def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
+    column = batch.column(batch.schema.get_field_index(name))
+    try:
+        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise InputError(f"column {name!r} of {path} is not numeric: leave it out of --features") from None
+    if not np.isfinite(values).all():
+        raise InputError(f"column {name!r} of {path} has an empty or non-finite value: fill it in first")
+    return np.asarray(values)
+
+
+def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -> np.ndarray:
+    column = batch.column(batch.schema.get_field_index(name))
+    try:
+        values = pc.fill_null(pc.cast(column, pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
+    except pa.ArrowException:
+        raise InputError(f"column {name!r} of {path}: labels are whole numbers from 0, empty for none") from None
+    if classes is not None and values.size and (values.max() >= classes or values.min() < -1):
+        raise InputError(f"column {name!r} of {path} has a label outside 0..{classes - 1}")
+    return np.asarray(values)
+
+
+class GraphSource:
+    """Looks like a ``TableFile``; features are made dense batch by batch."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return read_arrays(self.path)
+
+    @cached_property
+    def _features(self) -> sp.csr_matrix:
+        arrays = self._arrays
+        data = np.ones(len(arrays["x_indices"])) if arrays["x_binary"] else arrays["x_data"].astype(np.float64)
+        shape = (int(arrays["x_shape"][0]), int(arrays["x_shape"][1]))
+        return sp.csr_matrix((data, arrays["x_indices"], arrays["x_indptr"]), shape=shape)
+
+    @cached_property
+    def _labels(self) -> np.ndarray:
+        labels = self._arrays.get("y", np.full(self._features.shape[0], -1)).astype(np.int64)
+        labels[self._arrays.get("unlabeled_nodes", np.empty(0, dtype=np.int64))] = -1
+        return labels
+
+    @cached_property
+    def _lists(self) -> sp.csr_matrix:
+        """Row k is k's own contact list: both directions of an undirected edge, or the arcs of a directed graph."""
+        directed = bool(self._arrays.get("directed", False)) and "directed_edge_index" in self._arrays
+        pairs = self._arrays["directed_edge_index" if directed else "edge_index"]
+        nodes = self._features.shape[0]
+        matrix = sp.coo_matrix((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), (nodes, nodes)).tocsr()
+        matrix = matrix if directed else matrix + matrix.T
+        matrix.setdiag(0)
+        matrix.eliminate_zeros()
+        return sp.csr_matrix(matrix)
+
+    @property
+    def classes(self) -> int | None:
+        """The number of classes if the file declares it; never counted from the labels, which are private."""
+        declared = self._arrays.get("num_classes")
+        return None if declared is None else int(declared)
+
+    def names(self) -> list[str]:
+        return ["id", *(f"x{number}" for number in range(self._features.shape[1])), "label", "contacts"]
+
+    def batches(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        for start in range(0, self._features.shape[0], ROWS):
+            rows = self._features[start : start + ROWS].toarray()
+            ids = np.arange(start, start + len(rows))
+            found: dict[str, Any] = {}
+            for name in columns:
+                if name == "id":
+                    found[name] = ids
+                elif name == "label":
+                    labels = self._labels[ids]
+                    found[name] = pa.array(labels, mask=labels < 0)
+                elif name == "contacts":
+                    found[name] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
+                else:
+                    found[name] = np.ascontiguousarray(rows[:, int(name[1:])])
+            yield pa.RecordBatch.from_pydict(found)

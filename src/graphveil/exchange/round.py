@@ -1,0 +1,55 @@
+"""One exchange of the local model: which part of everybody's record is randomised how, after hearing what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers.base import Randomizer
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Part
+from graphveil.privacy.plan import Release
+
+
+@dataclass(frozen=True)
+class Round:
+    """A named round. ``hears`` names the public broadcast it reads."""
+
+    name: str
+    part: Part
+    randomizer: Randomizer
+    hears: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "_").isidentifier():
+            raise InputError(f"a round is named by letters, digits and hyphens, got {self.name!r}")
+
+    def release(self, reporters: int) -> Release:
+        """The round as it stands in plans, ledgers and certificates."""
+        lemma = f"each of {reporters} people randomises their own {self.part}, once; reports are independent"
+        return Release(
+            self.name,
+            self.randomizer,
+            self.randomizer.changes,
+            lemma,
+            part=self.part.value,
+            hears=self.hears,
+            reporters=reporters,
+        )
+
+    def asked(self, facts: PublicFacts) -> Release:
+        """The release if everybody answers: train and calibration for their label, else all slots."""
+        return self.release(facts.labelled if self.part is Part.LABELS else facts.nodes)
+
+    @classmethod
+    def of(cls, release: Release) -> Round:
+        """The round behind a release of a local plan."""
+        if not isinstance(release.mechanism, Randomizer):
+            raise InputError(f"release {release.name!r} is not a round: a curator adds its noise")
+        return cls(release.name, Part(release.part), release.mechanism, release.hears)
+
+    def without_lists(self) -> Round:
+        """The round with public numbers only."""
+        if getattr(self.randomizer, "lists", None) is None:
+            return self
+        return replace(self, randomizer=replace(self.randomizer, lists=None))  # type: ignore[type-var]
