@@ -12,8 +12,8 @@ from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse, NeighbourReplacement
 from graphveil.exchange.randomizers.bucket import owns
 from graphveil.graph import powerlaw_sbm, random_split
-from graphveil.methods.graph_privatizer.buckets import bucket_counts, fit_buckets, inhabited, released_bins
-from graphveil.methods.graph_privatizer.published import reported_arcs
+from graphveil.methods.common.propagated_training import reported_arcs
+from graphveil.methods.graph_privatizer.algorithm import bucket_counts, fit_buckets, inhabited, released_bins
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
@@ -200,13 +200,15 @@ def test_sparse_and_dense_rows_give_the_same_candidates():
 @pytest.mark.parametrize(
     ("options", "promise", "word"),
     [
-        ({"strategy": "x"}, gv.Local(3, 3, 1), "strategy"),
-        ({"metric": "manhattan"}, gv.Local(3, 3, 1), "metric"),
+        ({"mode": "published", "strategy": "x"}, gv.Local(3, 3, 1), "strategy"),
+        ({"mode": "published", "metric": "manhattan"}, gv.Local(3, 3, 1), "metric"),
+        ({"mode": "published", "mechanism": "bucket"}, gv.Local(3, 3, 1), "no option 'mechanism'"),
+        ({"strategy": "t"}, gv.Local(3, 3, 1), "no option 'strategy'"),
         ({"mechanism": "magic"}, gv.Local(3, 3, 1), "mechanism"),
         ({"mechanism": "mean"}, gv.Local(3, 3, 1), "delta"),
         ({"mechanism": "krr", "edge_rounds": 2}, gv.Local(3, 3, 1), "one round"),
         ({"edge_rounds": 3}, gv.Local(3, 3, 1), "edge_rounds"),
-        ({"alpha": 1.5}, gv.Local(3, 3, 1), "alpha"),
+        ({"mode": "published", "alpha": 1.5}, gv.Local(3, 3, 1), "alpha"),
         ({"backbone": "gin"}, gv.Local(3, 3, 1), "gin"),
         ({}, gv.Local(3, 3, "withheld"), "needs edges"),
         ({}, gv.Local("withheld", 3, 1), "features and labels"),

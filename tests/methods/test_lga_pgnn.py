@@ -113,7 +113,7 @@ def test_neighbours_are_generated_in_published_mode_and_zeros_taken_in_sound_mod
     gv.LgaPgnn(**once).fit(graph, PROMISE, seed=1)
     gv.LgaPgnn(mode="published", **once).fit(graph, AS_PUBLISHED, seed=1)
     gv.LgaPgnn(augment=True, samples=4, **once).fit(graph, PROMISE, seed=1)
-    gv.LgaPgnn(mode="published", shrink=3, **once).fit(graph, AS_PUBLISHED, seed=1)
+    gv.LgaPgnn(mode="published", augment=False, samples=3, **once).fit(graph, AS_PUBLISHED, seed=1)
     gv.LdpGnn(**once).fit(graph, PROMISE, seed=1)
     assert seen == [(10, False), (10, True), (4, True), (3, False), (0, False)]
 
@@ -138,13 +138,13 @@ def test_several_holders_report_every_vertex_once_and_pay_for_all_of_theirs(grap
 @pytest.mark.parametrize(
     ("options", "promise", "word"),
     [
-        ({"reading": "raw"}, PROMISE, "published"),
-        ({"per_dimension": "eps"}, PROMISE, "published"),
-        ({"reading": "half"}, PROMISE, "half"),
-        ({"per_dimension": "some"}, PROMISE, "some"),
+        ({"reading": "raw"}, PROMISE, "no option 'reading'"),
+        ({"per_dimension": "eps"}, PROMISE, "no option 'per_dimension'"),
+        ({"mode": "published", "reading": "half"}, PROMISE, "half"),
+        ({"mode": "published", "per_dimension": "some"}, PROMISE, "some"),
         ({"sampled": "best"}, PROMISE, "best"),
         ({"sampled": 0}, PROMISE, "at least 1"),
-        ({"shrink": 5, "augment": True}, PROMISE, "choose one"),
+        ({"samples": 0}, PROMISE, "at least 1"),
         ({"backbone": "gin"}, PROMISE, "gin"),
         ({"loss": "drop"}, PROMISE, "drop"),
         ({"lower": 2.0}, PROMISE, "range"),

@@ -81,7 +81,7 @@ def test_the_evidence_of_a_labelled_vertex_never_saw_its_own_report(graph, monke
     original = heads.train_heads
 
     def spy(evidence, *arguments, **options):
-        seen.append(evidence)
+        seen.append(evidence.seen)
         return original(evidence, *arguments, **options)
 
     monkeypatch.setattr(heads, "train_heads", spy)

@@ -14,54 +14,22 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from graphveil.errors import InputError
-from graphveil.exchange.randomizers import BucketResponse, Contacts, NeighbourMean
-from graphveil.exchange.report import Round
+from graphveil.exchange.randomizers.base import Contacts
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
-from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
-from graphveil.methods.graph_privatizer.published import reported_arcs
+from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
+from graphveil.methods.graph_privatizer.bounds import NAMES
 from graphveil.methods.local_method import ScoresPredictor, Session
-from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import OWNERS, Local, Part
 from graphveil.privacy.noise import Array
 
-MECHANISMS = ("bucket", "krr", "mean")
 HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class
 FLOOR = -10.0  # of log-posteriors
-NAMES = ("edges", "edges-2")
-HEARD = ("the released labels", "the classes inferred from earlier rounds")
 
 
-def edge_rounds(mechanism: str, number: int, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
-    """The rounds on edges: ``number`` of them share the budget; the first may hear one more bucket, 'no label'."""
-    share = promise.share(Part.EDGES) / number
-    if mechanism == "krr":
-        if number > 1:
-            raise InputError("graph-privatizer: mechanism krr has one round, use edge_rounds=1")
-        response = BucketResponse(share, facts.nodes, owned=not facts.directed)
-        return (Round("edges", Part.EDGES, response, "the public slots"),)
-    if mechanism == "mean" and not promise.delta > 0:
-        raise InputError("mechanism mean adds Gaussian noise and needs a delta: say --delta 1e-6")
-    unlabelled = facts.nodes > facts.count("train") + facts.count("calibration")
-    buckets = (facts.classes + (1 if unlabelled else 0), facts.classes)
-    if mechanism == "mean":
-        means = [NeighbourMean(share, buckets[i], promise.delta / number) for i in range(number)]
-        return tuple(Round(NAMES[i], Part.EDGES, mean, HEARD[i]) for i, mean in enumerate(means))
-    return tuple(
-        Round(NAMES[i], Part.EDGES, BucketResponse(share, buckets[i], owned=not facts.directed), HEARD[i])
-        for i in range(number)
-    )
-
-
-def statements(mechanism: str) -> tuple[str, ...]:
-    """What is public besides the lengths of lists."""
-    return () if mechanism == "mean" else (OWNERS,)
-
-
-def learn(training: PropagatedTraining, session: Session, mechanism: str) -> ScoresPredictor:
+def learn(
+    training: PropagatedTraining, session: Session, mechanism: str, rows: Any, labels: NoisyLabels
+) -> ScoresPredictor:
     """Ask in rounds, then train on the noisy graph or on the evidence alone, as released validation labels prefer."""
-    rows, labels = heard_rows(session), NoisyLabels.heard(session)
     if mechanism == "krr":
         lists, evidence = session.ask("edges", np.arange(session.facts.nodes)), None
     elif mechanism == "mean":
@@ -102,6 +70,7 @@ def _buckets(session: Session, labels: NoisyLabels) -> tuple[Contacts, Array]:
 
 def _means(session: Session, labels: NoisyLabels) -> Array:
     """Noisy means of one-hot rows of one's contacts: released labels, then the classes inferred from them."""
+    assert session.degrees is not None  # public where lists are reported
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence: list[Array] = []
     posterior = None
