@@ -378,12 +378,12 @@ def inside(server):  # type: ignore[no-untyped-def]
 @contextmanager
 def second_broadcast_of_clean_labels() -> Iterator[None]:
     """The server sends round what the clients hold instead of what it has inferred from reports."""
-    from graphveil.exchange.server import Server
+    from graphveil.methods.local import algorithm
     from graphveil.privacy.local import Part
 
-    original = LocalRecipe._histogram
+    original = algorithm.from_histograms
 
-    def histogram(self, session: Server, *rest):  # type: ignore[no-untyped-def]
+    def from_histograms(session, *rest):  # type: ignore[no-untyped-def]
         ask = session.ask
 
         def asked(name, broadcast=None):  # type: ignore[no-untyped-def]
@@ -391,22 +391,23 @@ def second_broadcast_of_clean_labels() -> Iterator[None]:
             return ask(name, np.maximum(clean, 0) if name == "histogram-2" else broadcast)
 
         session.ask = asked
-        return original(self, session, *rest)
+        return original(session, *rest)
 
-    with patch.object(LocalRecipe, "_histogram", histogram):
+    with patch.object(algorithm, "from_histograms", from_histograms):
         yield
 
 
 @contextmanager
 def true_degrees_where_they_are_hidden() -> Iterator[None]:
     """The certificate says that lengths of lists are hidden, and the server takes them from the lists."""
+    from graphveil.methods.local import algorithm
     from graphveil.privacy.local import Part
 
-    def degrees(self, session, rounds):  # type: ignore[no-untyped-def]
+    def list_lengths(session, rounds, public):  # type: ignore[no-untyped-def]
         lists = [client._records[Part.EDGES].degrees for client in inside(session).clients]
         return np.concatenate(lists).astype(np.float64)
 
-    with patch.object(LocalRecipe, "_degrees", degrees):
+    with patch.object(algorithm, "list_lengths", list_lengths):
         yield
 
 

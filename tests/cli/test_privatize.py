@@ -284,6 +284,7 @@ def test_contacts_with_an_epsilon_are_never_passed_on(table):
     from graphveil.exchange.records import Records
     from graphveil.graph.formats.tables import TableFile
     from graphveil.privacy.local import Local
+
     with pytest.raises(InputError, match="broadcast"):
         Privatizer(Records(TableFile(table), contacts="friends"), Local("withheld", "withheld", 1.0), ())
 

@@ -6,9 +6,9 @@ import torch
 
 from graphveil.methods.lga_pgnn.augmentation import (
     NeighbourAutoEncoder,
-    generated_sums,
     low_degree,
     private_layer,
+    sums_of_neighbours,
     train_auto_encoder,
 )
 
@@ -61,13 +61,13 @@ def test_training_lowers_the_bound_and_generated_neighbours_resemble_the_neighbo
     rows = (np.where(group[:, None] == 0, 2.0, -2.0) + 0.3 * coins.standard_normal((120, 3))).astype(np.float32)
     ends = np.array([(u, v) for u, v in coins.integers(0, 120, (4000, 2)) if group[u] == group[v]]).T
     model = train_auto_encoder(rows, ends, seed=1)
-    sums = generated_sums(model, rows, samples=10, seed=2) / 10
+    sums = sums_of_neighbours(model, rows, samples=10, seed=2) / 10
     assert np.all(np.sign(sums.mean(axis=1)) == np.where(group == 0, 1, -1))
     assert np.abs(np.abs(sums.mean(axis=1)) - 2.0).mean() < 0.3
-    again = generated_sums(train_auto_encoder(rows, ends, seed=1), rows, samples=10, seed=2) / 10
+    again = sums_of_neighbours(train_auto_encoder(rows, ends, seed=1), rows, samples=10, seed=2) / 10
     assert np.array_equal(sums, again)  # public coins only: the same reports give the same numbers
 
 
 def test_a_graph_without_edges_generates_without_training():
     model = train_auto_encoder(ROWS, np.zeros((2, 0), dtype=np.int64), seed=0)
-    assert np.isfinite(generated_sums(model, ROWS, 3, 0)).all()
+    assert np.isfinite(sums_of_neighbours(model, ROWS, 3, 0)).all()

@@ -23,7 +23,7 @@ BOTH = torch.tensor([0, 1])
 
 
 def objective(loss, steps=1):
-    return BackboneTraining("gcn", loss, steps)._objective(PAIR, REPORTS, CHANNEL, BOTH)
+    return BackboneTraining(loss=loss, label_steps=steps)._objective(PAIR, REPORTS, CHANNEL, BOTH)
 
 
 def test_drop_is_the_forward_loss_after_propagation():
@@ -58,15 +58,15 @@ def test_a_sparse_matrix_and_pairs_of_a_directed_graph_give_the_same_network(bac
     inputs, arcs, _ = problem()
     network = build_backbone(backbone, 5, 4, 2, dropout=0.0, seed=1).eval()
     x = torch.as_tensor(inputs, dtype=torch.float32)
-    form = BackboneTraining(backbone)._graph(arcs, len(inputs))
+    form = BackboneTraining(backbone=backbone)._graph(arcs, len(inputs))
     assert form.layout is torch.sparse_csr
     assert torch.allclose(network(x, form), network(x, torch.as_tensor(arcs)), atol=1e-5)
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
 def test_an_interrupted_descent_ends_where_an_uninterrupted_one_does(backbone):
-    training = BackboneTraining(backbone, epochs=10, hidden=4)
-    whole = training.fit(session(), *problem(), seed=3)
+    training = BackboneTraining(backbone=backbone, epochs=10, hidden=4)
+    whole = training.start(session(), *problem(), seed=3).until(10)
     run = training.start(session(), *problem(), seed=3)
     state = torch.random.get_rng_state()
     run.until(4)
@@ -78,7 +78,7 @@ def test_an_interrupted_descent_ends_where_an_uninterrupted_one_does(backbone):
 
 def test_the_best_epoch_is_the_one_that_released_validation_labels_like_best():
     inputs, arcs, labels = problem()
-    run = BackboneTraining("gcn", epochs=60, hidden=16, learning_rate=0.1).start(session(), inputs, arcs, labels, 1)
+    run = BackboneTraining(epochs=60, hidden=16, learning_rate=0.1).start(session(), inputs, arcs, labels, 1)
     losses = []
     for epoch in range(5, 61, 5):
         run.until(epoch)
@@ -90,7 +90,7 @@ def test_labels_that_nobody_reported_are_refused():
     inputs, arcs, labels = problem()
     nobody = NoisyLabels(np.full(30, -1), labels.channel)
     with pytest.raises(InputError, match="labelled train and validation"):
-        BackboneTraining("gcn").fit(session(), inputs, arcs, nobody, 0)
+        BackboneTraining().start(session(), inputs, arcs, nobody, 0)
 
 
 def test_wide_reports_are_compressed_by_public_coins_and_keep_their_distances():

@@ -49,7 +49,7 @@ def test_baselines_without_features_never_read_them(graph, method):
 def test_laplace_reports_cost_the_feature_epsilon_whatever_the_width(graph):
     model = gv.LapGnn(**QUICK).fit(graph, WITH, seed=1)
     release = model.certificate.releases[0]
-    assert release.mechanism == "LaplaceRows" and release.epsilon == pytest.approx(10.0, abs=1e-9)
+    assert release.mechanism.kind == "laplace-rows" and release.mechanism.epsilon == pytest.approx(10.0, abs=1e-9)
     with pytest.raises(InputError, match="features"):
         gv.LapGnn().fit(graph, WITHOUT)
     with pytest.raises(InputError, match="range"):
@@ -62,8 +62,8 @@ def session_of(graph, method):
     original = type(method).inputs
 
     class Spy(type(method)):
-        def inputs(self, session):
-            seen.append(original(self, session))
+        def inputs(self, session, edges):
+            seen.append(original(self, session, edges))
             return seen[-1]
 
     Spy(**method.get_params()).fit(graph, WITHOUT, seed=1)

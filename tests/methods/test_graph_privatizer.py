@@ -12,8 +12,8 @@ from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse, NeighbourReplacement
 from graphveil.exchange.randomizers.bucket import owns
 from graphveil.graph import powerlaw_sbm, random_split
-from graphveil.methods.graph_privatizer.buckets import bucket_counts, fit_buckets, inhabited, released_bins
-from graphveil.methods.graph_privatizer.published import reported_arcs
+from graphveil.methods.common.propagated_training import reported_arcs
+from graphveil.methods.graph_privatizer.algorithm import bucket_counts, fit_buckets, inhabited, released_bins
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
@@ -44,7 +44,7 @@ def test_published_has_no_epsilon_names_its_gaps_and_learns(graph, tmp_path, str
     model.save(tmp_path / "run")
     assert verify_run(tmp_path / "run") == ([], None)
     body = json.loads((tmp_path / "run" / "certificate.json").read_text())
-    assert all(release["parameters"].get("lists") is None for release in body["releases"])  # private lists stay here
+    assert all(release["mechanism"].get("lists") is None for release in body["releases"])  # private lists stay here
 
 
 def test_a_certificate_that_hides_a_gap_does_not_verify(graph, tmp_path):
@@ -54,7 +54,7 @@ def test_a_certificate_that_hides_a_gap_does_not_verify(graph, tmp_path):
     body = json.loads((tmp_path / "run" / "certificate.json").read_text())
     body["gaps"] = body["gaps"][1:]
     (tmp_path / "run" / "certificate.json").write_text(json.dumps(body))
-    assert any("known gaps" in line for line in verify_run(tmp_path / "run")[0])
+    assert any("'gaps' is recorded" in line for line in verify_run(tmp_path / "run")[0])
 
 
 def test_no_client_can_run_the_published_replacement():
@@ -70,7 +70,7 @@ def test_sound_mode_never_sees_everybodys_lists(graph, options):
 
     class Watched(gv.GraphPrivatizer):
         def train(self, session):
-            seen.append((session.everybody, session.raw_edges))
+            seen.append((session.answers.everybodys_lists, session.raw_edges))
             with pytest.raises(PrivacyError, match="published mode only"):
                 session.ask_everybody("edges")
             return super().train(session)
@@ -200,13 +200,15 @@ def test_sparse_and_dense_rows_give_the_same_candidates():
 @pytest.mark.parametrize(
     ("options", "promise", "word"),
     [
-        ({"strategy": "x"}, gv.Local(3, 3, 1), "strategy"),
-        ({"metric": "manhattan"}, gv.Local(3, 3, 1), "metric"),
+        ({"mode": "published", "strategy": "x"}, gv.Local(3, 3, 1), "strategy"),
+        ({"mode": "published", "metric": "manhattan"}, gv.Local(3, 3, 1), "metric"),
+        ({"mode": "published", "mechanism": "bucket"}, gv.Local(3, 3, 1), "no option 'mechanism'"),
+        ({"strategy": "t"}, gv.Local(3, 3, 1), "no option 'strategy'"),
         ({"mechanism": "magic"}, gv.Local(3, 3, 1), "mechanism"),
         ({"mechanism": "mean"}, gv.Local(3, 3, 1), "delta"),
         ({"mechanism": "krr", "edge_rounds": 2}, gv.Local(3, 3, 1), "one round"),
         ({"edge_rounds": 3}, gv.Local(3, 3, 1), "edge_rounds"),
-        ({"alpha": 1.5}, gv.Local(3, 3, 1), "alpha"),
+        ({"mode": "published", "alpha": 1.5}, gv.Local(3, 3, 1), "alpha"),
         ({"backbone": "gin"}, gv.Local(3, 3, 1), "gin"),
         ({}, gv.Local(3, 3, "withheld"), "needs edges"),
         ({}, gv.Local("withheld", 3, 1), "features and labels"),

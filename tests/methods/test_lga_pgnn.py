@@ -51,7 +51,7 @@ def test_the_raw_reading_has_no_epsilon_and_the_certificate_says_why(graph):
 
 def test_the_zero_reading_of_the_published_mode_still_costs_epsilon_for_the_features(graph):
     certificate = gv.LdpGnn(mode="published", reading="zero", **QUICK).fit(graph, AS_PUBLISHED, seed=1).certificate
-    assert certificate.releases[0].epsilon == pytest.approx(5.0, abs=1e-6)
+    assert certificate.releases[0].mechanism.epsilon == pytest.approx(5.0, abs=1e-6)
     assert certificate.epsilon is None  # the labels are raw
 
 
@@ -113,7 +113,7 @@ def test_neighbours_are_generated_in_published_mode_and_zeros_taken_in_sound_mod
     gv.LgaPgnn(**once).fit(graph, PROMISE, seed=1)
     gv.LgaPgnn(mode="published", **once).fit(graph, AS_PUBLISHED, seed=1)
     gv.LgaPgnn(augment=True, samples=4, **once).fit(graph, PROMISE, seed=1)
-    gv.LgaPgnn(mode="published", shrink=3, **once).fit(graph, AS_PUBLISHED, seed=1)
+    gv.LgaPgnn(mode="published", augment=False, samples=3, **once).fit(graph, AS_PUBLISHED, seed=1)
     gv.LdpGnn(**once).fit(graph, PROMISE, seed=1)
     assert seen == [(10, False), (10, True), (4, True), (3, False), (0, False)]
 
@@ -138,13 +138,13 @@ def test_several_holders_report_every_vertex_once_and_pay_for_all_of_theirs(grap
 @pytest.mark.parametrize(
     ("options", "promise", "word"),
     [
-        ({"reading": "raw"}, PROMISE, "published"),
-        ({"per_dimension": "eps"}, PROMISE, "published"),
-        ({"reading": "half"}, PROMISE, "half"),
-        ({"per_dimension": "some"}, PROMISE, "some"),
+        ({"reading": "raw"}, PROMISE, "no option 'reading'"),
+        ({"per_dimension": "eps"}, PROMISE, "no option 'per_dimension'"),
+        ({"mode": "published", "reading": "half"}, PROMISE, "half"),
+        ({"mode": "published", "per_dimension": "some"}, PROMISE, "some"),
         ({"sampled": "best"}, PROMISE, "best"),
         ({"sampled": 0}, PROMISE, "at least 1"),
-        ({"shrink": 5, "augment": True}, PROMISE, "choose one"),
+        ({"samples": 0}, PROMISE, "at least 1"),
         ({"backbone": "gin"}, PROMISE, "gin"),
         ({"loss": "drop"}, PROMISE, "drop"),
         ({"lower": 2.0}, PROMISE, "range"),

@@ -81,7 +81,7 @@ def test_the_evidence_of_a_labelled_vertex_never_saw_its_own_report(graph, monke
     original = heads.train_heads
 
     def spy(evidence, *arguments, **options):
-        seen.append(evidence)
+        seen.append(evidence.seen)
         return original(evidence, *arguments, **options)
 
     monkeypatch.setattr(heads, "train_heads", spy)
@@ -97,7 +97,7 @@ def test_the_evidence_of_a_labelled_vertex_never_saw_its_own_report(graph, monke
 
 def test_two_histogram_rounds_share_the_budget_and_the_edge_unit_halves_it(graph):
     two = LocalRecipe(epochs=1, histogram_rounds=2).fit(graph, PRIVATE, seed=1).certificate
-    assert [release.epsilon for release in two.releases[1:]] == [pytest.approx(4.0)] * 2
+    assert [release.mechanism.epsilon for release in two.releases[1:]] == [pytest.approx(4.0)] * 2
     assert two.per_list == pytest.approx(8.0)
     edge = LocalRecipe(epochs=1, histogram_rounds=1, edge_unit="edge").fit(graph, PRIVATE, seed=1).certificate
     assert edge.per_edge == pytest.approx(8.0) and edge.per_list == pytest.approx(4.0)

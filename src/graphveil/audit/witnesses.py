@@ -257,9 +257,9 @@ def edges_in_the_clear() -> Evidence:
     from graphveil.privacy.local import Local, Part
 
     rounds = LgaPgnn(mode="published").plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
-    touching = [round.name for round in rounds if round.part is Part.EDGES]
+    touching = [round.name for round in rounds.steps if round.part == Part.EDGES]
     loss = 0.0 if touching else math.inf
-    how = f"{len(touching)} of {len(rounds)} rounds randomise edges; the others leave them to be sent as they are"
+    how = f"{len(touching)} of {len(rounds.steps)} rounds randomise edges; the others leave them to be sent as they are"
     return Evidence("edges", loss, how, code="L4", claim=1.0)
 
 

@@ -159,6 +159,10 @@ class Files:
                 raise InputError(f"{file.path}: round {round.name!r} was answered after hearing another broadcast")
             yield self.report(file, made)
 
+    @property
+    def reads_everybody(self) -> bool:
+        return False
+
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
         raise PrivacyError(
             f"round {round.name!r} reads everybody's lists: no client could answer it, so no file has it"

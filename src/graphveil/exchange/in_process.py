@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.errors import DataWarning, InputError, PrivacyError
+from graphveil.errors import DataWarning, InputError
 from graphveil.exchange.client import NO_LABEL, Client
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report
@@ -64,8 +64,6 @@ class InProcess:
         return reports
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        if not self.reads_everybody:
-            raise PrivacyError(f"round {round.name!r} reads everybody's lists: it runs in published mode only")
         randomizer: Any = replace(round.randomizer, lists=self._lists)  # type: ignore[type-var]
         found: Contacts = randomizer.randomize(self._lists, broadcast, self._noise)
         return found

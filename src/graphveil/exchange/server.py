@@ -42,8 +42,12 @@ class Answers(Protocol):
     def lengths(self) -> np.ndarray | None:
         """How many contacts every slot has, where that is public."""
 
+    @property
+    def reads_everybody(self) -> bool:
+        """Whether a published round may read the lists of several people at once; only a simulation can."""
+
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        """A published round that reads the lists of several people at once; refused by everything but a simulation."""
+        """The result of such a round."""
 
 
 @dataclass
@@ -81,6 +85,8 @@ class Server:
 
     def ask_everybody(self, name: str, broadcast: Any = None) -> Contacts:
         """A published round that no client could answer, because it reads the lists of several people at once."""
+        if not self.answers.reads_everybody:
+            raise PrivacyError(f"round {name!r} reads everybody's lists: it runs in published mode only")
         return self.answers.answer_with_everybody(self._admit(name), broadcast)
 
     def _admit(self, name: str) -> Round:

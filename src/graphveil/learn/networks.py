@@ -42,7 +42,7 @@ class TwiceAsDeep(nn.Module):
 
 def with_dense_end(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> nn.Module:
     """The backbone followed by two dense layers, with initial weights from ``seed``."""
-    graph = _for_one_graph(name, width, hidden, hidden, dropout, seed)
+    graph = for_one_graph(name, width, hidden, hidden, dropout, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return DenseEnd(graph, hidden, classes, dropout)
@@ -50,11 +50,11 @@ def with_dense_end(name: str, width: int, hidden: int, classes: int, dropout: fl
 
 def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> nn.Module:
     """Two backbones, one on the output of the other, with initial weights from ``seed``."""
-    first = _for_one_graph(name, width, hidden, hidden, dropout, seed)
-    return TwiceAsDeep(first, _for_one_graph(name, hidden, hidden, classes, dropout, seed + 1))
+    first = for_one_graph(name, width, hidden, hidden, dropout, seed)
+    return TwiceAsDeep(first, for_one_graph(name, hidden, hidden, classes, dropout, seed + 1))
 
 
-def _for_one_graph(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
+def for_one_graph(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
     """A backbone that sees one graph only, so that GCN keeps its normalised matrix."""
     network = build_backbone(name, width, hidden, classes, dropout, seed)
     if name == "gcn":

@@ -44,6 +44,10 @@ class Listening:
     def holders(self) -> Mapping[str, int]:
         return self.answers.holders
 
+    @property
+    def reads_everybody(self) -> bool:
+        return self.answers.reads_everybody
+
     def answer(self, round: Round, broadcast: Any) -> list[Report]:
         self._hear(round, broadcast)
         self.reports[round.name] = self.answers.answer(round, broadcast)
@@ -75,6 +79,10 @@ class Repeating:
     @property
     def holders(self) -> Mapping[str, int]:
         return self.answers.holders
+
+    @property
+    def reads_everybody(self) -> bool:
+        return self.answers.reads_everybody
 
     def answer(self, round: Round, broadcast: Any) -> list[Report]:
         self.asked.append(round.name)

@@ -135,11 +135,11 @@ def calibrate(
     def prepare(private: Graph, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return own(private)[rows], table[rows], private.labels[rows]
 
-    session = curator.gradients(name, prepare, share)
+    server = curator.gradients(name, prepare, share)
     voters = curator.facts.count("calibration")
-    optimizer = SteadyMomentum(rate, session.total, curator.noise_scale(name) / voters)
+    optimizer = SteadyMomentum(rate, server.total, curator.noise_scale(name) / voters)
     combiner = start
-    for _ in range(session.total):
-        total = session.step(lambda prepared, _: combiner.gradient_sum(*prepared, session.clip))  # noqa: B023
+    for _ in range(server.total):
+        total = server.step(lambda prepared, _: combiner.gradient_sum(*prepared, server.clip))  # noqa: B023
         combiner = combiner.moved(optimizer.step(total / voters))
     return combiner

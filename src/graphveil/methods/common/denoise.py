@@ -53,7 +53,7 @@ def likelihood_rows(reports: np.ndarray, channel: Array) -> Array:
     there = reports >= 0
     rows = np.full((len(reports), classes), 1.0 / classes)
     rows[there] = channel[:, reports[there]].T
-    return rows / rows.sum(axis=1, keepdims=True)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def hop_shares(matrix: sp.csr_matrix, likelihoods: Array, hops: tuple[int, ...] = HOPS) -> Array:
@@ -101,7 +101,7 @@ def belief_propagation(
         outgoing = softmax(beliefs[senders] - weight * back, axis=1) @ same
         messages = np.log((1 - damping) * outgoing + damping * np.exp(messages))
         beliefs = own + weight * (gather @ messages)
-    return log_softmax(beliefs, axis=1)
+    return np.asarray(log_softmax(beliefs, axis=1))
 
 
 def folds(labelled: np.ndarray, number: int, coins: np.random.Generator) -> list[np.ndarray]:

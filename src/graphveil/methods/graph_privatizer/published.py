@@ -2,61 +2,93 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Annotated, Any, Literal
 
 from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.server import Server as Session
-from graphveil.methods.common.backbone_training import NoisyLabels
-from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
-from graphveil.methods.local_method import ScoresPredictor
+from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacement, Strategy
+from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server
+from graphveil.methods.common.propagated_method import PAPER_SCALE, PaperLoss, PropagatedMethod
+from graphveil.methods.graph_privatizer import GraphPrivatizer
+from graphveil.methods.options import NonNegative, Range
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import DEGREES, Local, Openness, Part
 from graphveil.privacy.plan import Gap
 
-GAPS = (
-    Gap(
-        "G1",
-        "the proof needs reports that do not depend on the contact, but they are the contact and its own contacts: most swaps "
-        "of one neighbour can be told apart with certainty, epsilon is infinite",
-        check="exact ratio",
-        release="edges",
-    ),
-    Gap(
-        "G2",
-        "where two contacts share a report, their normalisers differ: the log-ratio is eps + log of their quotient",
-        check="exact ratio",
-        release="edges",
-    ),
-    Gap(
-        "G3",
-        "a contact without a candidate above the threshold is sent as it is, with probability 1",
-        check="exact ratio",
-        release="edges",
-    ),
-    Gap(
-        "G4",
-        "contacts of contacts are read and reported by people who are not their endpoints: no client could do this, and "
-        "other people's edges leak",
-        check="exact ratio",
-        release="edges",
-    ),
-    Gap(
-        "G5",
-        "both ends report an undirected edge: it would cost 2 eps even with a valid mechanism",
-        check="exact ratio",
-        release="edges",
-    ),
-)
 
+class PublishedGraphPrivatizer(PropagatedMethod):
+    """Contact u of v becomes u' among u's own contacts with s_alpha(u, u') >= threshold in the noisy features,
 
-def learn(training: PropagatedTraining, session: Session) -> ScoresPredictor:
-    """Algorithm 1 on everybody's list, then LPGNN on the perturbed graph."""
-    rows, labels = heard_rows(session), NoisyLabels.heard(session)
-    arcs = reported_arcs(session.ask_everybody("edges", rows))
-    inputs = training.propagated(rows, arcs, session.facts.nodes, session.coins)
-    return training.fit(session, {"graph": Candidate(inputs, arcs)}, labels)
+        P(u -> u) = e^eps/(e^eps + d - 1),   P(u -> u') = 1/(e^eps + d - 1),
 
+    where candidates are all such contacts (``strategy="t"``) or the most similar one (``"m"``). This reads other people's
+    lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
 
-def reported_arcs(lists: Contacts) -> np.ndarray:
-    """Everybody hears the contacts of their (noisy) list: arcs contact -> owner, once each, without loops."""
-    pairs = np.stack([lists.targets, lists.owners])
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    return np.unique(pairs, axis=1)
+    Args:
+        strategy, metric, alpha, threshold: of the replacement.
+        loss: ``drop``, ``forward`` or ``plain``.
+        backbone, feature_steps, label_steps, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout: as for
+            lpgnn.
+    """
+
+    card = GraphPrivatizer.card
+    gaps = (
+        Gap(
+            "G1",
+            "the proof needs reports that do not depend on the contact, but they are the contact and its own contacts: most "
+            "swaps of one neighbour can be told apart with certainty, epsilon is infinite",
+            check="exact ratio",
+            release="edges",
+        ),
+        Gap(
+            "G2",
+            "where two contacts share a report, their normalisers differ: the log-ratio is eps + log of their quotient",
+            check="exact ratio",
+            release="edges",
+        ),
+        Gap(
+            "G3",
+            "a contact without a candidate above the threshold is sent as it is, with probability 1",
+            check="exact ratio",
+            release="edges",
+        ),
+        Gap(
+            "G4",
+            "contacts of contacts are read and reported by people who are not their endpoints: no client could do this, and "
+            "other people's edges leak",
+            check="exact ratio",
+            release="edges",
+        ),
+        Gap(
+            "G5",
+            "both ends report an undirected edge: it would cost 2 eps even with a valid mechanism",
+            check="exact ratio",
+            release="edges",
+        ),
+    )
+    reads_everybody = True
+    input_scale = PAPER_SCALE
+
+    strategy: Literal["t", "m"] = "t"
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    alpha: Annotated[float, Range(0, 1)] = 0.0
+    threshold: NonNegative = 0.0
+    loss: PaperLoss = "drop"
+    mode: Literal["published"] = "published"
+
+    def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
+        replacement = NeighbourReplacement(
+            self.list_budget(promise), None, Strategy(self.strategy), Metric(self.metric), self.alpha, self.threshold
+        )
+        return (Round("edges", Part.EDGES, replacement, "the noisy features and other people's lists"),)
+
+    def claimed(self, promise: Local) -> float:
+        """Theorem 4.4: the sum of the three; raw edges are not counted."""
+        return promise.epsilon
+
+    def public_statements(self, promise: Local) -> tuple[str, ...]:
+        found = super().public_statements(promise)
+        return found if promise.edges is Openness.RAW else (*found, DEGREES)
+
+    def reported_lists(self, server: Server, rows: Any) -> Contacts:
+        return server.ask_everybody("edges", rows)

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.methods.common.denoise import normalised
+from graphveil.methods.common.descent import descend
 from graphveil.privacy.noise import Array
 
-STEPS, PAIRS = 300, 256  # of training: batches of so many neighbouring pairs
+STEPS, PAIRS, LEARNING_RATE = 300, 256, 1e-3  # of training: batches of so many neighbouring pairs
 
 
 class NeighbourAutoEncoder(nn.Module):
@@ -36,7 +37,8 @@ class NeighbourAutoEncoder(nn.Module):
         mean, log_variance = self.encoder(torch.hstack([pair, condition])).chunk(2, dim=1)
         rebuilt = self.decoder(torch.hstack([condition, mean + (0.5 * log_variance).exp() * spark]))
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1)
-        return (divergence + 0.5 * (rebuilt - pair).square().sum(dim=1)).mean()
+        bound: Tensor = (divergence + 0.5 * (rebuilt - pair).square().sum(dim=1)).mean()
+        return bound
 
     def generate(self, condition: Tensor, spark: Tensor) -> Tensor:
         """Neighbours of vertices with these reports, z from the prior."""
@@ -51,18 +53,25 @@ def train_auto_encoder(columns: Array, edge_index: np.ndarray, seed: int, steps:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = NeighbourAutoEncoder(rows.shape[1])
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    for _ in range(steps if ends.shape[1] else 0):
+
+    def loss() -> Tensor:
         senders, receivers = ends[:, torch.randint(ends.shape[1], (PAIRS,), generator=coins)]
         condition = rows[receivers]
         spark = torch.randn(PAIRS, model.latent, generator=coins)
-        optimizer.zero_grad()
-        model.loss((condition + rows[senders]) / 2, condition, spark).backward()
-        optimizer.step()
+        return model.loss((condition + rows[senders]) / 2, condition, spark)
+
+    for _ in descend(model, loss, steps if ends.shape[1] else 0, LEARNING_RATE):
+        pass
     return model
 
 
-def generated_sums(model: NeighbourAutoEncoder, rows: Array, samples: int, seed: int) -> Array:
+def generated_sums(columns: Array, edge_index: np.ndarray, samples: int, seed: int) -> Array:
+    """For every vertex of low degree the sum of ``samples`` neighbours that an auto-encoder of all reports generates."""
+    model = train_auto_encoder(columns, edge_index, seed)
+    return sums_of_neighbours(model, columns[low_degree(edge_index, len(columns))], samples, seed)
+
+
+def sums_of_neighbours(model: NeighbourAutoEncoder, rows: Array, samples: int, seed: int) -> Array:
     """For every row the sum of ``samples`` generated neighbours."""
     coins = torch.Generator().manual_seed(seed)
     condition = torch.as_tensor(rows, dtype=torch.float32)
@@ -70,13 +79,13 @@ def generated_sums(model: NeighbourAutoEncoder, rows: Array, samples: int, seed:
     with torch.no_grad():
         for _ in range(samples):
             total += model.generate(condition, torch.randn(len(condition), model.latent, generator=coins))
-    return total.numpy()
+    return np.asarray(total.numpy())
 
 
 def low_degree(edge_index: np.ndarray, nodes: int) -> np.ndarray:
     """Who has fewer neighbours than the median vertex."""
     degrees = np.diff(normalised(edge_index, nodes, self_loops=False).indptr)
-    return degrees < np.median(degrees)
+    return np.asarray(degrees < np.median(degrees))
 
 
 def private_layer(edge_index: np.ndarray, columns: Array, more: int = 0, sums: Array | None = None) -> Array:

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LaplaceRows
-from graphveil.exchange.server import Server as Session
-from graphveil.methods.common.backbone_training import dense_columns, standardised
+from graphveil.exchange.server import Server
+from graphveil.methods.common.report_options import RangeOptions
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
-from graphveil.methods.options import NonNegative
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
-    from graphveil.methods.lga_pgnn.report_gnn import Build
+    from graphveil.methods.common.backbone_training import Build
 
 SMALL = 0.01  # standard deviation of RANGNN's inputs
 
 
-class LapGnn(ReportGnn):
+class LapGnn(RangeOptions, ReportGnn):
     """Laplace noise on every attribute, then the backbone.
 
     The paper does not state the scale; here it is the one that costs epsilon for the whole row, d (upper - lower)/epsilon.
@@ -45,25 +43,14 @@ class LapGnn(ReportGnn):
         "GNN(x + Laplace(d (upper - lower)/epsilon))",
     )
 
-    lower: NonNegative = 0.0
-    upper: NonNegative = 1.0
-
-    def check(self) -> None:
-        super().check()
-        if not self.lower < self.upper:
-            raise InputError(f"lap-gnn: the public range {self.lower:g}..{self.upper:g} is empty")
-
     def randomizer(self, facts: PublicFacts, budget: float) -> LaplaceRows:
         return LaplaceRows(budget, facts.features, self.lower, self.upper)
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
-        span = (
-            f"every attribute lies in {self.lower:g}..{self.upper:g}; values outside are clipped before they are sent"
-        )
-        return (*super().public_statements(promise), span)
+        return (*super().public_statements(promise), self.range_statement)
 
-    def inputs(self, session: Session) -> Array:
-        return standardised(dense_columns(self.reported_rows(session), self.width, session.coins))
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+        return self.reported_columns(server)
 
 
 class RandGnn(ReportGnn):
@@ -86,8 +73,8 @@ class RandGnn(ReportGnn):
     )
     reads_features = False
 
-    def inputs(self, session: Session) -> Array:
-        return SMALL * _random(session, self.width)
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+        return SMALL * _random(server, self.width)
 
     def network(self) -> Build:
         from graphveil.learn.networks import twice_as_deep
@@ -113,8 +100,8 @@ class RandomFeaturesGnn(ReportGnn):
     )
     reads_features = False
 
-    def inputs(self, session: Session) -> Array:
-        return _random(session, self.width)
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+        return _random(server, self.width)
 
 
 class DegreeGnn(ReportGnn):
@@ -135,12 +122,11 @@ class DegreeGnn(ReportGnn):
     )
     reads_features = False
 
-    def inputs(self, session: Session) -> Array:
-        degrees = np.bincount(session.raw_edges[0], minlength=session.facts.nodes)
-        columns = np.zeros((session.facts.nodes, self.width), dtype=np.float32)
-        columns[np.arange(session.facts.nodes), np.minimum(degrees, self.width - 1)] = 1.0
-        return columns
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+        degrees = np.bincount(edges[0], minlength=server.facts.nodes)
+        column = np.minimum(degrees, self.width - 1)
+        return np.asarray(column[:, None] == np.arange(self.width), dtype=np.float32)
 
 
-def _random(session: Session, width: int) -> Array:
-    return session.coins.standard_normal((session.facts.nodes, width), dtype=np.float32)
+def _random(server: Server, width: int) -> Array:
+    return np.asarray(server.coins.standard_normal((server.facts.nodes, width), dtype=np.float32))

@@ -8,62 +8,57 @@ Tests: ``tests/methods/test_baselines.py``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelResponse
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round
-from graphveil.exchange.server import Server as Session
+from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
+from graphveil.methods.common.report_options import TrainingOptions
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor
-from graphveil.methods.options import Count, Fraction, NonNegative, Positive
+from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.nn import Module
-
-    Build = Callable[[str, int, int, int, float, int], Module]
+    from graphveil.methods.common.backbone_training import Build
 
 EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is protected"
 
 
-class ReportGnn(LocalMethod):
-    """Subclasses give the randomizer of the features, the inputs of the network and, if it is deeper, the network."""
+class ReportGnn(TrainingOptions, LocalMethod):
+    """Subclasses give the randomizer of the features, the inputs of the network and, if it is deeper, the network.
+
+    Args:
+        width: more columns than these are multiplied by a public random matrix (post-processing: speed).
+        loss: ``forward`` (knows the noise of the labels) or ``plain``.
+    """
 
     reads_features: ClassVar[bool] = True
 
-    backbone: Literal["gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag"] = "gcn"
     width: Count = 512
     loss: Literal["forward", "plain"] = "forward"
-    hidden: Count = 64
-    epochs: Count = 100
-    learning_rate: Positive = 1e-2
-    weight_decay: NonNegative = 1e-3
-    dropout: Fraction = 0.5
 
     def randomizer(self, facts: PublicFacts, budget: float) -> Randomizer:
         """What every vertex does to its features; a method that reads none refuses."""
         raise self._reads_none()
 
     @abstractmethod
-    def inputs(self, session: Session) -> Array:
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
         """The columns the network sees, from reports, public edges and public coins."""
 
-    def network(self) -> Build | None:
-        """What builds the network; None: the backbone as it is."""
-        return None
+    def network(self) -> Build:
+        """What builds the network: the backbone as it is."""
+        from graphveil.learn.networks import for_one_graph
 
-    def check(self) -> None:
-        super().check()
-        self._training()
+        return for_one_graph
 
-    def rounds(self, facts: PublicFacts, promise: Local, mean_degree: float = 0.0) -> tuple[Round, ...]:
+    def rounds(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         if promise.edges is not Openness.RAW:
             raise InputError(
                 f"{self.name} reads edges in the clear: say --edges-epsilon raw, or use 'local' with private edges"
@@ -84,33 +79,26 @@ class ReportGnn(LocalMethod):
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         return (*super().public_statements(promise), EDGES_PUBLIC)
 
-    def train(self, session: Session) -> ScoresPredictor:
-        inputs = self.inputs(session)
-        labels = NoisyLabels.heard(session)
-        seed = int(session.coins.integers(2**31))
-        kept = self._training().fit(session, inputs, session.raw_edges, labels, seed)
+    def train(self, server: Server) -> ScoresPredictor:
+        from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
+
+        edges = server.raw_edges
+        assert edges is not None  # any other promise was refused with the rounds
+        inputs = self.inputs(server, edges)
+        labels = NoisyLabels.heard(server)
+        seed = int(server.coins.integers(2**31))
+        run = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, self.network())
+        kept = run.until(self.epochs)
         return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch})
 
-    def reported_rows(self, session: Session) -> Any:
-        """The features as reported, or as they are if the promise declares them raw."""
-        return session.raw_rows if session.raw_rows is not None else session.ask("features")
+    def reported_columns(self, server: Server) -> Array:
+        """The features as reported (or as they are, if they are raw), at most ``width`` columns of mean 0 and deviation 1."""
+        from graphveil.methods.common.backbone_training import dense_columns, heard_rows, standardised
+
+        return standardised(dense_columns(heard_rows(server), self.width, server.coins))
 
     def _reads_none(self) -> InputError:
         return InputError(f"{self.name} reads no features: use --features-epsilon withheld")
-
-    def _training(self) -> BackboneTraining:
-        if self.loss == "drop":
-            raise InputError(f"{self.name}: loss is forward or plain, got 'drop'")
-        return BackboneTraining(
-            self.backbone,
-            self.loss,
-            hidden=self.hidden,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            build=self.network(),
-        )
 
 
 def baseline_card(name: str, summary: str, protects: str, formula: str) -> Card:

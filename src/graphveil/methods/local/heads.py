@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphveil.methods.common.backbone_training import NoisyLabels
 from graphveil.methods.common.denoise import forward_loss
+from graphveil.methods.common.descent import descend
 from graphveil.privacy.noise import Array
 
 
 class SharedHead(nn.Module):
-    """logits = sum_f w_f evidence_f + bias: one weight for each kind of evidence, shared by the classes."""
+    """logits = sum_f w_f evidence_f + bias: one weight for each kind of evidence, shared by the classes; the last starts at 1."""
 
-    def __init__(self, kinds: int, classes: int, start: Tensor) -> None:
+    def __init__(self, kinds: int, classes: int) -> None:
         super().__init__()
-        self.weights = nn.Parameter(start.clone())
+        start = torch.zeros(kinds)
+        start[-1] = 1.0
+        self.weights = nn.Parameter(start)
         self.bias = nn.Parameter(torch.zeros(classes))
 
-    def forward(self, evidence: Tensor, extra: Tensor) -> Tensor:
+    def forward(self, evidence: Tensor, columns: Tensor) -> Tensor:
         return torch.einsum("nfk,f->nk", evidence, self.weights) + self.bias
 
 
 class MlpHead(SharedHead):
     """The shared head plus a small network on all evidence, column by column of mean 0 and deviation 1."""
 
-    def __init__(
-        self, kinds: int, classes: int, start: Tensor, width: int, hidden: int = 64, dropout: float = 0.5
-    ) -> None:
-        super().__init__(kinds, classes, start)
+    def __init__(self, kinds: int, classes: int, width: int, hidden: int = 64, dropout: float = 0.5) -> None:
+        super().__init__(kinds, classes)
         self.network = nn.Sequential(
             nn.Linear(width, hidden), nn.SELU(), nn.Dropout(dropout), nn.Linear(hidden, classes)
         )
 
-    def forward(self, evidence: Tensor, extra: Tensor) -> Tensor:
-        return super().forward(evidence, extra) + self.network(extra)
+    def forward(self, evidence: Tensor, columns: Tensor) -> Tensor:
+        more: Tensor = self.network(columns)
+        return super().forward(evidence, columns) + more
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """n x kinds x classes: out of fold for whoever has a label, and with nothing left out; ``extra`` columns are for the MLP.
+
+    The last kind are log-posteriors, which the head ``plain`` takes as they are.
+    """
+
+    seen: Array
+    whole: Array
+    extra: Array
+
+    def columns(self) -> tuple[Array, Array]:
+        """Both and the extra ones, flat, with the mean and deviation of the whole."""
+        seen, whole = (np.hstack([part.reshape(len(part), -1), self.extra]) for part in (self.seen, self.whole))
+        mean, deviation = whole.mean(axis=0), whole.std(axis=0) + 1e-6
+        return (seen - mean) / deviation, (whole - mean) / deviation
 
 
 @dataclass(frozen=True)
@@ -49,67 +71,40 @@ class Chosen:
 
 
 def train_heads(
-    evidence: Array,
-    plain: Array,
-    channel: Array,
-    train: tuple[np.ndarray, np.ndarray],
-    validation: tuple[np.ndarray, np.ndarray],
-    *,
+    evidence: Evidence,
+    labels: NoisyLabels,
+    masks: dict[str, np.ndarray],
     seed: int,
-    apply_to: Array | None = None,
-    extra: tuple[Array, Array] | None = None,
-    apply_plain: Array | None = None,
-    heads: tuple[str, ...] = ("plain", "shared", "mlp"),
-    epochs: int = 100,
-    learning_rate: float = 1e-2,
-    weight_decay: float = 1e-3,
+    epochs: int,
+    learning_rate: float,
+    weight_decay: float,
 ) -> Chosen:
-    """Train each head on the released training labels and keep the one with the least loss on the released validation labels.
+    """Train each head on the released training labels and keep the one with the least loss on the released validation labels."""
+    seen, whole, channel = _single(evidence.seen), _single(evidence.whole), _single(labels.channel)
+    columns, whole_columns = map(_single, evidence.columns())
+    train, validation = map(torch.as_tensor, labels.learning_rows(masks))
+    reports = torch.as_tensor(labels.reports)
+    kinds, classes = seen.shape[1:]
 
-    Args:
-        evidence: n x kinds x classes, out of fold for whoever has a label.
-        plain: n x classes, log-posteriors used as they are by the head ``plain``.
-        channel: T[c, r] = P(report r | class c).
-        train, validation: slots and their reports.
-        apply_to, apply_plain: the same evidence with nothing left out, for slots without a report.
-        extra: further columns (out of fold, and with nothing left out) for the MLP.
-    """
-    single = lambda values: torch.as_tensor(values, dtype=torch.float32)
-    apply_to = evidence if apply_to is None else apply_to
-    inputs, final, matrix = single(evidence), single(apply_to), single(channel)
-    none = np.zeros((len(evidence), 0))
-    seen, whole = (
-        np.hstack([part.reshape(len(part), -1), further])
-        for part, further in zip((evidence, apply_to), extra or (none, none), strict=True)
-    )
-    more, final_more = (single((part - whole.mean(axis=0)) / (whole.std(axis=0) + 1e-6)) for part in (seen, whole))
-    rows, reports = (torch.as_tensor(part) for part in train)
-    val_rows, val_reports = (torch.as_tensor(part) for part in validation)
-    kinds, classes = inputs.shape[1:]
-    losses: dict[str, float] = {}
-    scores: dict[str, Array] = {}
-    for name in heads:
-        if name == "plain":
-            losses[name] = float(forward_loss(single(plain)[val_rows], matrix, val_reports))
-            scores[name] = plain if apply_plain is None else apply_plain
-            continue
+    def loss(logits: Tensor, rows: Tensor) -> Tensor:
+        return forward_loss(logits, channel, reports[rows])
+
+    losses = {"plain": float(loss(seen[validation, -1], validation))}
+    scores: dict[str, Array] = {"plain": evidence.whole[:, -1]}
+    for name in ("shared", "mlp"):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            start = torch.zeros(kinds)
-            start[-1] = 1.0
-            head: nn.Module
-            if name == "shared":
-                head = SharedHead(kinds, classes, start)
-            else:
-                head = MlpHead(kinds, classes, start, more.shape[1])
-            optimizer = torch.optim.Adam(head.parameters(), learning_rate, weight_decay=weight_decay)
-            for _ in range(epochs):
-                optimizer.zero_grad()
-                forward_loss(head(inputs[rows], more[rows]), matrix, reports).backward()
-                optimizer.step()
+            head = SharedHead(kinds, classes) if name == "shared" else MlpHead(kinds, classes, columns.shape[1])
+            step = lambda head=head: loss(head(seen[train], columns[train]), train)
+            for _ in descend(head, step, epochs, learning_rate, weight_decay):
+                pass
         head.eval()
         with torch.no_grad():
-            losses[name] = float(forward_loss(head(inputs[val_rows], more[val_rows]), matrix, val_reports))
-            scores[name] = head(final, final_more).double().numpy()
+            losses[name] = float(loss(head(seen[validation], columns[validation]), validation))
+            scores[name] = head(whole, whole_columns).double().numpy()
     best = min(losses, key=lambda name: losses[name])
     return Chosen(best, scores[best], losses)
+
+
+def _single(values: Any) -> Tensor:
+    return torch.as_tensor(values, dtype=torch.float32)

@@ -27,7 +27,7 @@ class NoisyCounts:
 
     def standard(self, degrees: Array) -> Array:
         """Counts about their mean, over the standard deviation of a count in a list of that length."""
-        return (self.counts - self.counts.mean(axis=0)) / np.sqrt(degrees[:, None] + self.noise)
+        return np.asarray((self.counts - self.counts.mean(axis=0)) / np.sqrt(degrees[:, None] + self.noise))
 
     @property
     def sums(self) -> Array:
@@ -44,4 +44,4 @@ def noisy_degrees(rounds: Sequence[NoisyCounts]) -> Array:
     found = sum(share * one.sums for share, one in zip(precision / precision.sum(), rounds, strict=True))
     spread = max(float(found.var()) - 1 / float(precision.sum()), 0.0)
     kept = spread / (spread + 1 / float(precision.sum()))
-    return np.maximum(found.mean() + kept * (found - found.mean()), 0.0)
+    return np.asarray(np.maximum(found.mean() + kept * (found - found.mean()), 0.0))

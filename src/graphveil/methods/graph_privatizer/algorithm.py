@@ -14,84 +14,52 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from graphveil.errors import InputError
-from graphveil.exchange.randomizers import BucketResponse, Contacts, NeighbourMean
-from graphveil.exchange.round import Round
-from graphveil.exchange.server import Server as Session
+from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
-from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, heard_rows
-from graphveil.methods.graph_privatizer.published import reported_arcs
+from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
+from graphveil.methods.graph_privatizer.bounds import NAMES
 from graphveil.methods.local_method import ScoresPredictor
-from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import OWNERS, Local, Part
 from graphveil.privacy.noise import Array
 
-MECHANISMS = ("bucket", "krr", "mean")
 HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class
 FLOOR = -10.0  # of log-posteriors
-NAMES = ("edges", "edges-2")
-HEARD = ("the released labels", "the classes inferred from earlier rounds")
 
 
-def edge_rounds(mechanism: str, number: int, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
-    """The rounds on edges: ``number`` of them share the budget; the first may hear one more bucket, 'no label'."""
-    share = promise.share(Part.EDGES) / number
-    if mechanism == "krr":
-        if number > 1:
-            raise InputError("graph-privatizer: mechanism krr has one round, use edge_rounds=1")
-        response = BucketResponse(share, facts.nodes, owned=not facts.directed)
-        return (Round("edges", Part.EDGES, response, "the public slots"),)
-    if mechanism == "mean" and not promise.delta > 0:
-        raise InputError("mechanism mean adds Gaussian noise and needs a delta: say --delta 1e-6")
-    unlabelled = facts.nodes > facts.count("train") + facts.count("calibration")
-    buckets = (facts.classes + (1 if unlabelled else 0), facts.classes)
-    if mechanism == "mean":
-        means = [NeighbourMean(share, buckets[i], promise.delta / number) for i in range(number)]
-        return tuple(Round(NAMES[i], Part.EDGES, mean, HEARD[i]) for i, mean in enumerate(means))
-    return tuple(
-        Round(NAMES[i], Part.EDGES, BucketResponse(share, buckets[i], owned=not facts.directed), HEARD[i])
-        for i in range(number)
-    )
-
-
-def statements(mechanism: str) -> tuple[str, ...]:
-    """What is public besides the lengths of lists."""
-    return () if mechanism == "mean" else (OWNERS,)
-
-
-def learn(training: PropagatedTraining, session: Session, mechanism: str) -> ScoresPredictor:
+def learn(
+    training: PropagatedTraining, server: Server, mechanism: str, rows: Any, labels: NoisyLabels
+) -> ScoresPredictor:
     """Ask in rounds, then train on the noisy graph or on the evidence alone, as released validation labels prefer."""
-    rows, labels = heard_rows(session), NoisyLabels.heard(session)
     if mechanism == "krr":
-        lists, evidence = session.ask("edges", np.arange(session.facts.nodes)), None
+        lists, evidence = server.ask("edges", np.arange(server.facts.nodes)), None
     elif mechanism == "mean":
-        lists, evidence = None, _means(session, labels)
+        lists, evidence = None, _means(server, labels)
     else:
-        lists, evidence = _buckets(session, labels)
+        lists, evidence = _buckets(server, labels)
     candidates = {}
     if evidence is not None:
         candidates["evidence"] = Candidate(evidence, np.zeros((2, 0), dtype=np.int64))
     if lists is not None:
         arcs = reported_arcs(lists)
-        propagated = training.propagated(rows, arcs, session.facts.nodes, session.coins)
+        propagated = training.propagated(rows, arcs, server.facts.nodes, server.coins)
         columns = propagated if evidence is None else np.column_stack([propagated, evidence])
         candidates["graph"] = Candidate(columns, arcs)
-    return training.fit(session, candidates, labels)
+    return training.fit(server, candidates, labels)
 
 
-def _buckets(session: Session, labels: NoisyLabels) -> tuple[Contacts, Array]:
+def _buckets(server: Server, labels: NoisyLabels) -> tuple[Contacts, Array]:
     """Reported lists of the last round, and the evidence of all of them."""
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence, found = [], None
-    for name in _asked(session):
-        response: Any = session.collector.rounds[name].randomizer
+    for name in _asked(server):
+        response: Any = server.rounds[name].randomizer
         if found is None:
             bucket_of = released_bins(labels.reports, response.buckets)
         else:
             bucket_of = (np.log(likelihoods) + found.log_likelihood).argmax(axis=1)
         bucket_of = inhabited(bucket_of, response.buckets)
-        lists = session.ask(name, bucket_of)
+        lists = server.ask(name, bucket_of)
         counts = bucket_counts(lists, bucket_of, response.buckets)
         found = fit_buckets(counts, response.response.channel, likelihoods)
         keep, other = response.response.keep, response.response.other
@@ -101,21 +69,20 @@ def _buckets(session: Session, labels: NoisyLabels) -> tuple[Contacts, Array]:
     return lists, np.column_stack(evidence)
 
 
-def _means(session: Session, labels: NoisyLabels) -> Array:
+def _means(server: Server, labels: NoisyLabels) -> Array:
     """Noisy means of one-hot rows of one's contacts: released labels, then the classes inferred from them."""
+    assert server.degrees is not None  # public where lists are reported
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence: list[Array] = []
     posterior = None
-    for name in _asked(session):
-        mean: Any = session.collector.rounds[name].randomizer
+    for name in _asked(server):
+        mean: Any = server.rounds[name].randomizer
         bins = released_bins(labels.reports, mean.width) if posterior is None else posterior.argmax(axis=1)
-        counts = session.ask(name, np.eye(mean.width)[bins]) * session.degrees[:, None]
+        counts = server.ask(name, np.eye(mean.width)[bins]) * server.degrees[:, None]
         noise = mean.sigma(1) ** 2
-        fit = fit_histograms(
-            counts, session.degrees, noise, likelihoods, homophilous(session.facts.classes, mean.width)
-        )
+        fit = fit_histograms(counts, server.degrees, noise, likelihoods, homophilous(server.facts.classes, mean.width))
         posterior = likelihoods * softmax(fit.log_likelihood, axis=1)
-        level = (counts - counts.mean(axis=0)) / np.sqrt(session.degrees[:, None] + noise)
+        level = (counts - counts.mean(axis=0)) / np.sqrt(server.degrees[:, None] + noise)
         evidence += [_column_scale(fit.log_likelihood), level]
     return np.column_stack(evidence)
 
@@ -125,8 +92,8 @@ def _column_scale(log_likelihood: Array) -> Array:
     return standardised(np.maximum(log_softmax(log_likelihood, axis=1), FLOOR))
 
 
-def _asked(session: Session) -> list[str]:
-    return [name for name in NAMES if name in session.collector.rounds]
+def _asked(server: Server) -> list[str]:
+    return [name for name in NAMES if name in server.rounds]
 
 
 def released_bins(reports: np.ndarray, bins: int) -> np.ndarray:
