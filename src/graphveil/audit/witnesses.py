@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.audit.central.lock_step import SampledShift, sample_scores
+from graphveil.audit.central.lock_step import sample_scores
 from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
 from graphveil.privacy.accounting.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.laws import SampledShift
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import calibrate_scale
 from graphveil.privacy.promise import NodeLevel
@@ -254,9 +255,9 @@ def edges_in_the_clear() -> Evidence:
     """L4: no mechanism touches the edges."""
     from graphveil.methods.lga_pgnn import LgaPgnn
     from graphveil.privacy.facts import PublicFacts
-    from graphveil.privacy.local import Local, Part
+    from graphveil.privacy.local import Local, Openness, Part
 
-    rounds = LgaPgnn(mode="published").plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
+    rounds = LgaPgnn(mode="published").plan(PublicFacts(10, 4, 2), Local(1.0, Openness.RAW, Openness.RAW))
     touching = [round.name for round in rounds if round.part is Part.EDGES]
     loss = 0.0 if touching else math.inf
     how = f"{len(touching)} of {len(rounds)} rounds randomise edges; the others leave them to be sent as they are"

@@ -118,7 +118,8 @@ def _kind(data: Data, r: int) -> str:
 
 
 def _arcs(data: Data) -> np.ndarray:
-    return data.edge_index.numpy()
+    arcs: np.ndarray = data.edge_index.numpy()
+    return arcs
 
 
 def _friends(data: Data, r: int) -> np.ndarray:

@@ -5,8 +5,8 @@ in one unit and every report r
 
     log P(r | a) - log P(r | b) <= epsilon.
 
-Coins are multiples of 2^-53 (``Noise.uniform``), so probabilities are rounded to that grid towards the safe side and the
-inequality holds for the numbers that are really drawn, not only for the formula. Tests: ``tests/exchange/test_randomizers.py``.
+Probabilities are rounded to the grid of coins towards the safe side (``privacy/response.py``), so the inequality holds for the
+numbers that are really drawn, not only for the formula. Tests: ``tests/exchange/test_randomizers.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from graphveil.graph import Lists
 
 LARGEST_EPSILON = 30.0  # e^-30 is 843 steps of the coin grid 2^-53; much smaller probabilities cannot be drawn
-COIN = 2.0**-53
 
 
 class Unit(StrEnum):
@@ -153,16 +152,6 @@ def check_budget(budget: float) -> None:
 def check_width(what: str, value: int, least: int = 1) -> None:
     if not (isinstance(value, (int, np.integer)) and value >= least):
         raise InputError(f"{what} must be a whole number of at least {least}, got {value}")
-
-
-def coin_below(probability: float) -> float:
-    """The largest coin probability safely below this one: two grid steps, which covers the rounding of the formula."""
-    return math.floor(probability / COIN - 1) * COIN
-
-
-def coin_above(probability: float) -> float:
-    """The least coin probability safely above this one."""
-    return math.ceil(probability / COIN + 1) * COIN
 
 
 def table(records: Any, width: int) -> tuple[Any, bool]:
