@@ -1,7 +1,8 @@
 """Randomised response, once: a category that is mostly kept, and bits that flip now and then.
 
-Coins are multiples of 2^-53 (``Noise.uniform``), so probabilities are rounded to that grid towards the safe side: the ratio of
-the numbers that are really drawn is at most e^budget, not only that of the formula. Tests: ``tests/privacy/test_response.py``.
+Coins are multiples of 2^-53 (``Noise.uniform``), so probabilities are rounded to that grid towards the safe side, step by step
+until the ratio of the numbers that are really drawn is at most e^budget, not only that of the formula.
+Tests: ``tests/privacy/test_response.py``.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ COIN = 2.0**-53
 
 
 def coin_below(probability: float) -> float:
-    """The largest coin probability safely below this one: two grid steps, which covers the rounding of the formula."""
+    """A coin probability one to two grid steps below this one."""
     return math.floor(probability / COIN - 1) * COIN
 
 
 def coin_above(probability: float) -> float:
-    """The least coin probability safely above this one."""
+    """A coin probability one to two grid steps above this one."""
     return math.ceil(probability / COIN + 1) * COIN
 
 
@@ -41,17 +42,23 @@ class CategoryResponse:
 
     @cached_property
     def keep(self) -> float:
-        return coin_below(1 / (1 + (self.categories - 1) * math.exp(-self.budget)))
+        keep = coin_below(1 / (1 + (self.categories - 1) * math.exp(-self.budget)))
+        while math.log(keep / self._other(keep)) > self.budget:
+            keep -= COIN
+        return keep
 
     @property
     def other(self) -> float:
         """The probability of each single other category."""
-        return (1 - self.keep) / (self.categories - 1)
+        return self._other(self.keep)
 
     @property
     def epsilon(self) -> float:
         """The log-ratio that is really drawn."""
         return abs(math.log(self.keep / self.other))
+
+    def _other(self, keep: float) -> float:
+        return (1 - keep) / (self.categories - 1)
 
     @cached_property
     def channel(self) -> Array:
@@ -79,7 +86,10 @@ class BitFlips:
 
     @cached_property
     def flip(self) -> float:
-        return coin_above(1 / (math.exp(self.budget) + 1) if self.budget < 700 else 0.0)
+        flip = coin_above(1 / (math.exp(self.budget) + 1) if self.budget < 700 else 0.0)
+        while math.log((1 - flip) / flip) > self.budget:
+            flip += COIN
+        return flip
 
     @property
     def epsilon(self) -> float:

@@ -18,6 +18,7 @@ from graphveil.privacy.curator import Tape
 from graphveil.privacy.mechanisms import Mechanism
 from graphveil.privacy.plan import Release
 
+
 def _nothing() -> np.ndarray:
     return np.empty(0)
 
