@@ -1,6 +1,4 @@
-"""How long work reports where it is: the stage, what is done, what there is to do."""
-
-from __future__ import annotations
+"""How long work is told about: the stage, how much is done, and of how much."""
 
 from collections.abc import Callable
 

@@ -9,59 +9,51 @@ import graphveil as gv
 from graphveil.audit.central.audit import audit_central
 from graphveil.audit.central.bounds import declared_pair
 from graphveil.audit.central.histories import History
-from graphveil.audit.central.lock_step import (
-    Flips,
-    LaplaceShift,
-    Picks,
-    Responses,
-    SampledShift,
-    Shift,
-    merged,
-    parts_of,
-    sample_scores,
-)
+from graphveil.audit.central.lock_step import merged, sample_scores
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.laws import Flips, LaplaceShift, Picks, Responses, SampledShift, Shift
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.response import BitFlips, CategoryResponse
 
-PARTS = {
+LAWS = {
     "Gaussian": Shift(1.0, 0.7),
     "one row": SampledShift(1.0, 0.3, np.array([0.8]), np.array([0.0])),
     "equal rows": SampledShift(1.0, 0.3, np.array([0.4, 0.4, 0.4]), np.array([-0.3, -0.3, 0.0])),
     "Laplace": LaplaceShift(2.0, np.array([0.5, -0.7, 1.0])),
-    "responses": Responses(0.6, 4, np.array([0, 2]), np.array([1, 3])),
-    "flips": Flips(0.5, np.array([True, False, True])),
+    "responses": Responses(CategoryResponse(0.6, 4), np.array([0, 2]), np.array([1, 3])),
+    "flips": Flips(BitFlips(0.5), np.array([True, False, True])),
     "picks": Picks(1.0, 2, np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.5, 0.2])),
 }
 DRAWS = 200_000
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", LAWS)
 def test_scores_are_log_likelihood_ratios(name):
     """E_second[exp(score)] = 1 and E_first[exp(-score)] = 1: only the true ratio has both. Six standard errors."""
     noise = Noise(1)
     for here, sign in ((False, 1), (True, -1)):
-        weights = np.exp(sign * PARTS[name].scores(here, DRAWS, noise))
+        weights = np.exp(sign * LAWS[name].scores(here, DRAWS, noise))
         assert abs(weights.mean() - 1) < 6 * weights.std() / math.sqrt(DRAWS)
-    assert PARTS[name].scores(True, DRAWS, noise).mean() > 0.01  # the first world scores higher
+    assert LAWS[name].scores(True, DRAWS, noise).mean() > 0.01  # the first world scores higher
 
 
-def test_equal_values_leave_no_part_and_values_in_the_clear_an_infinite_one():
+def test_equal_values_leave_no_law_and_values_in_the_clear_an_infinite_one():
     value = np.ones(3)
-    assert list(parts_of(Gaussian(1.0, 3), value, value)) == []
-    (visible,) = parts_of(Exact(), value, value + 1)
+    assert Gaussian(1.0, 3).worlds(value, value) == []
+    (visible,) = Exact().worlds(value, value + 1)
     assert math.isinf(visible.scores(True, 1, Noise(0))[0])
 
 
 def test_merged_gaussian_steps_have_the_law_of_separate_ones():
-    parts = [Shift(2.0, 0.5), Shift(2.0, 1.2), Shift(1.0, 0.3)]
-    together = merged(parts)
-    mu = lambda found: sum((p.distance / p.sigma) ** 2 for p in found)
-    assert len(together) == 2 and mu(together) == pytest.approx(mu(parts))
+    laws = [Shift(2.0, 0.5), Shift(2.0, 1.2), Shift(1.0, 0.3)]
+    together = merged(laws)
+    mu = lambda found: sum(law.squared_mu for law in found)
+    assert len(together) == 2 and mu(together) == pytest.approx(mu(laws))
 
 
 def test_sampled_slots_mix_the_worlds_once():
@@ -82,8 +74,8 @@ def test_a_record_touches_several_rows_and_never_more_than_declared(method):
     seen = []
     for world in history.worlds({"hub": names["hub"], "clique member": names["clique member"]}):
         history.expand(world)
-        for touched in world.touched:
-            mechanism = plan.step(touched.name).mechanism
+        for name, touched in world.touched.items():
+            mechanism = plan.step(name).mechanism
             assert touched.complete and touched.within(mechanism)
             assert touched.longest <= mechanism.clip * (1 + 1e-9)
             seen.append(sum(touched.group))
@@ -94,7 +86,7 @@ def test_a_group_is_too_large_in_either_order():
     from graphveil.audit.central.occurrences import Touched
 
     table = np.ones((1, 2))
-    touched = Touched("gradient", {0: table, 1: table}, {0: table, 1: 0 * table}, True)
+    touched = Touched({0: table, 1: table}, {0: table, 1: 0 * table}, True)
     assert touched.group == (2, 1)
     step = {"sigma": 1.0, "clip": 2.0, "steps": 1, "dimension": 2, "rate": 0.5}
     assert touched.within(DpGradient(**step, group=(2, 1))) and touched.within(DpGradient(**step, group=(1, 2)))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from graphveil.audit.central.lock_step import SampledShift, Shift, sample_scores
+from graphveil.audit.central.lock_step import sample_scores
 from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of, gaussian_mu
+from graphveil.privacy.laws import SampledShift, Shift
 from graphveil.privacy.noise import Noise
 from graphveil.statistics.lower_bounds import clopper_pearson, epsilon_lower_bound, likelihood_lower_bound
 

@@ -155,12 +155,11 @@ def _relations() -> list[CrossCheck]:
     """Replacing a row costs what twice the distance costs in a full batch, and strictly more than removing it when sampled."""
     from graphveil.privacy.mechanisms import DpGradient
 
-    step = {"sigma": 3.0, "clip": 1.0, "steps": 5, "dimension": 1}
-    replaced = epsilon_of([DpGradient(**step, replaces=True).loss(1.0)], DELTA)
+    def paid(rate: float, replaces: bool) -> float:
+        return epsilon_of([DpGradient(3.0, 1.0, 5, 1, rate, replaces).loss(1.0)], DELTA)
+
+    replaced, removed, swapped = paid(1.0, True), paid(0.3, False), paid(0.3, True)
     twice = gaussian_epsilon(2 * math.sqrt(5) / 3.0, DELTA)
-    removed, swapped = (
-        epsilon_of([DpGradient(**step, rate=0.3, replaces=replaces).loss(1.0)], DELTA) for replaces in (False, True)
-    )
     return [
         CrossCheck("full batches: replace is twice the distance", replaced, twice, 1e-6),
         CrossCheck("Poisson batches: replace costs more than zero-out", swapped, 1.2 * removed, math.inf),

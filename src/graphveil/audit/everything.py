@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, example_promise
@@ -13,8 +13,7 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.methods.registry import MODES, method_class, method_names, modes_of
 from graphveil.privacy.local import LOCAL, Local
 from graphveil.privacy.promise import ADJACENCIES, Level, Relation
-
-Progress = Callable[[str, int, int], None]
+from graphveil.progress import Progress, silent
 
 LOCAL_PROMISES = (("withheld", 1.0, "raw"), (1.0, 1.0, "raw"), ("withheld", 1.0, 1.0), (1.0, 1.0, 1.0))
 
@@ -25,7 +24,7 @@ def audit_everything(
     runs: int = 2,
     seed: int = 0,
     modes: tuple[str, ...] = MODES,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Audit]:
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method
@@ -34,11 +33,9 @@ def audit_everything(
     jobs = [(method, promise) for method in chosen for promise in promises_of(method, epsilon, seed)]
     found: list[Audit] = []
     for number, (method, promise) in enumerate(jobs):
-        if progress is not None:
-            progress(f"audit {len(jobs)} promises", number, len(jobs))
+        progress(f"audit {len(jobs)} promises", number, len(jobs))
         found.append(audit_method(method.clone(), promise, runs=runs, seed=seed))
-    if progress is not None:
-        progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
+    progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
     return found
 
 
@@ -65,7 +62,7 @@ def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[An
     return found
 
 
-def _accepts(method: PrivateMethod, promise: Local) -> bool:
+def _accepts(method: Any, promise: Local) -> bool:
     """Whether the method can work under this local promise; private edges count only if a round reports them."""
     from graphveil.privacy.facts import PublicFacts
 

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.audit.central.lock_step import SampledShift, sample_scores
+from graphveil.audit.central.lock_step import sample_scores
 from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
 from graphveil.privacy.accounting.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.laws import SampledShift
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import calibrate_scale
 from graphveil.privacy.promise import NodeLevel
@@ -252,14 +253,15 @@ def whole_budget_each(width: int = 6) -> Evidence:
 
 def edges_in_the_clear() -> Evidence:
     """L4: no mechanism touches the edges."""
-    from graphveil.methods.lga_pgnn import LgaPgnn
+    from graphveil.methods.registry import method_class
     from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.local import Local, Part
 
-    rounds = LgaPgnn(mode="published").plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
-    touching = [round.name for round in rounds.steps if round.part == Part.EDGES]
+    plan = method_class("lga-pgnn", "published")().plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
+    rounds = [plan.release(step.name) for step in plan.steps]
+    touching = [round.name for round in rounds if round.part == Part.EDGES]
     loss = 0.0 if touching else math.inf
-    how = f"{len(touching)} of {len(rounds.steps)} rounds randomise edges; the others leave them to be sent as they are"
+    how = f"{len(touching)} of {len(rounds)} rounds randomise edges; the others leave them to be sent as they are"
     return Evidence("edges", loss, how, code="L4", claim=1.0)
 
 

@@ -125,11 +125,10 @@ class Certificate:
         """What is not protected, in words nobody can miss."""
         if not isinstance(self.promise, Local):
             return ()
-        reasons = [getattr(release.mechanism, "unbounded", "") for release in self.releases]
         unbounded = [
             f"NOT PROTECTED: ROUND {release.name!r} ({release.mechanism.kind}) HAS NO FINITE EPSILON: {reason}"
-            for release, reason in zip(self.releases, reasons, strict=True)
-            if reason
+            for release in self.releases
+            if (reason := release.mechanism.unbounded)
         ]
         return (*self.promise.warnings, *unbounded)
 

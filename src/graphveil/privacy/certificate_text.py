@@ -109,7 +109,7 @@ def _local(certificate: Certificate, promise: Local) -> list[str]:
 def _change(certificate: Certificate) -> str:
     """What may happen to the edge, in brackets; nothing if no round reports edges."""
     edges = [release.mechanism for release in certificate.releases if release.part == Part.EDGES]
-    changes = dict.fromkeys(getattr(mechanism, "edge_change", "") for mechanism in edges)
+    changes = dict.fromkeys(mechanism.edge_change for mechanism in edges)
     return f" ({' / '.join(changes)})" if changes else ""
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphveil.errors import PrivacyError
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 from graphveil.privacy.promise import Level
@@ -103,9 +103,9 @@ class Curator:
         return np.ones(self.facts.nodes, dtype=bool)
 
     def noise_scale(self, name: str) -> float:
-        """The standard deviation of the Gaussian noise on a release that has happened; 0 if it was exact. Public."""
+        """The standard deviation of the noise added in a release that has happened; 0 if none was. Public."""
         mechanism = next(entry.mechanism for entry in self.ledger.entries if entry.name == name)
-        return mechanism.sigma if isinstance(mechanism, (Gaussian, DpGradient)) else 0.0
+        return mechanism.added.deviation if mechanism.added else 0.0
 
     def open_records(self) -> Graph:
         """Features and labels, without contact lists, where they are public: at edge level, or if nothing is private."""
@@ -146,20 +146,16 @@ class Curator:
         if not self.plan.promise.private:
             return Release(slot.name, Exact(max(slot.steps, 1)), slot.sensitivity, slot.lemma)
         mu = self.plan.mu * math.sqrt(share * (1 - 1e-12))
-        mechanism: Gaussian | DpGradient
         if slot.steps:
-            mechanism = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
-        else:
-            mechanism = Gaussian.for_mu(worst, mu, slot.dimension)
-        return Release(slot.name, mechanism, slot.sensitivity, slot.lemma)
+            session = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
+            return Release(slot.name, session, slot.sensitivity, slot.lemma)
+        return Release(slot.name, Gaussian.for_mu(worst, mu, slot.dimension), slot.sensitivity, slot.lemma)
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)
         mechanism = release.mechanism
-        if isinstance(mechanism, (Gaussian, Laplace, DpGradient)) and clean.size != mechanism.dimension:
-            raise PrivacyError(
-                f"release {release.name!r} has {clean.size} numbers, the plan says {mechanism.dimension}"
-            )
+        if mechanism.size is not None and clean.size != mechanism.size:
+            raise PrivacyError(f"release {release.name!r} has {clean.size} numbers, the plan says {mechanism.size}")
         if not np.all(np.isfinite(clean)):
             raise PrivacyError(
                 f"release {release.name!r} is not finite: a bad row got past validation; nothing was released"
@@ -171,13 +167,11 @@ class GradientSteps:
     """The steps of one gradient release; batches are full or truly Poisson, empty ones included."""
 
     def __init__(self, curator: Curator, release: Release, prepared: Any, records: int) -> None:
-        mechanism = release.mechanism
-        if not isinstance(mechanism, (DpGradient, Exact)):
+        session = release.mechanism.session
+        if session is None:
             raise PrivacyError(f"release {release.name!r} is not a gradient session")
-        self.total = mechanism.steps
-        self.clip = mechanism.clip if isinstance(mechanism, DpGradient) else None
-        self.done = 0
-        self.rate = mechanism.rate if isinstance(mechanism, DpGradient) else 1.0
+        self.total, self.done = session.steps, 0
+        self.clip, self.rate = session.clip, session.rate
         self._curator, self._release, self._prepared, self._records = curator, release, prepared, records
 
     def step(self, query: Callable[[Any, NDArray[np.int64] | None], Any]) -> Array:

@@ -1,18 +1,20 @@
-"""Mechanisms as inert descriptions: how much noise, on how many numbers, how often; and what that costs.
+"""Mechanisms as inert descriptions: how much noise, on how many numbers, how often; what that costs, and how to check it.
 
-``loss(sensitivity)`` is the privacy loss for one record that can move the clean value by ``sensitivity``; a record that
-is not read (sensitivity 0) pays nothing. ``apply`` perturbs a clean value. Both include the rounding of ``noise.py``.
+Everything that plans, curators, certificates and audits want to know of a mechanism they ask the mechanism itself. A new one is a
+frozen dataclass with a ``kind`` of its own; defining it makes it known to saved ledgers (``mechanism_from_json``).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphveil.errors import PrivacyError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import (
     Gdp,
     LaplaceLoss,
@@ -23,7 +25,101 @@ from graphveil.privacy.accounting.loss import (
     Unbounded,
     Zcdp,
 )
-from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid, rounding
+from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, SampledShift, Shift, Visible
+from graphveil.privacy.noise import GRID_BITS, Added, Array, Noise, grid, rounding
+from graphveil.privacy.response import BitFlips, CategoryResponse
+
+MECHANISMS: dict[str, type[Mechanism]] = {}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session of noisy sums: how many, the norm to which rows are clipped, and the rate at which they take part."""
+
+    steps: int
+    clip: float | None = None
+    rate: float = 1.0
+
+
+class Mechanism(ABC):
+    """How one release perturbs its clean value.
+
+    ``random``: whether there is noise at all. ``shaped``: whether the shape of the clean value is public (that of a set is not).
+    """
+
+    kind: ClassVar[str]
+    random: ClassVar[bool] = True
+    shaped: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" not in vars(cls):
+            return
+        if MECHANISMS.setdefault(cls.kind, cls).__qualname__ != cls.__qualname__:
+            raise InputError(f"there is already a mechanism of the kind {cls.kind!r}: give yours another one")
+        MECHANISMS[cls.kind] = cls
+
+    @abstractmethod
+    def loss(self, sensitivity: float) -> Loss:
+        """The loss of a record that can move the clean value by ``sensitivity``, rounding included; none if it is not read."""
+
+    @abstractmethod
+    def apply(self, value: Any, noise: Noise) -> Any:
+        """The clean value, perturbed."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """The noise, in words for the certificate."""
+
+    @property
+    def unbounded(self) -> str:
+        """Why there is no finite epsilon, in words; empty if there is one."""
+        return ""
+
+    @property
+    def edge_change(self) -> str:
+        """What happens to the edge whose cost a local certificate states; empty where there is none."""
+        return ""
+
+    @property
+    def added(self) -> Added | None:
+        """The noise added number by number, if that is what this mechanism does."""
+        return None
+
+    @property
+    def size(self) -> int | None:
+        """How many numbers the clean value must have, where the plan says so."""
+        return None
+
+    @property
+    def session(self) -> Session | None:
+        """The session of gradient sums that this mechanism is for, if it is for one."""
+        return None
+
+    @property
+    def poisson(self) -> DpGradient | None:
+        """The gradient steps on Poisson batches that this is, if it is."""
+        return None
+
+    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
+        """Whether this is the Gaussian release of an adaptive slot with these figures."""
+        return False
+
+    def allowance(self, bound: float) -> float:
+        """How far the clean value may move in one step for a record whose declared sensitivity is ``bound``."""
+        return bound
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        """How far apart two clean values are, in the unit of the sensitivity."""
+        raise PrivacyError(f"{self.kind}: no distance is known between two clean values")
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        """What the release looks like around these two clean values; nothing if it is the same for both."""
+        raise PrivacyError(f"{self.kind}: no laws are known for two clean values")
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        """The dominating pair of laws for this positive sensitivity; nothing where none is known."""
+        return []
 
 
 def _positive(what: str, value: float) -> None:
@@ -37,7 +133,7 @@ def _positive_count(what: str, value: int) -> None:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """``value + N(0, sigma^2 I)``, value in ``dimension`` numbers with bounded Euclidean sensitivity.
 
     Lemma (Dong, Roth and Su 2022): (sensitivity / sigma)-GDP, exactly. Test: ``test_mechanisms.py``.
@@ -64,11 +160,44 @@ class Gaussian:
         return Gdp((sensitivity + rounding(self.sigma, self.dimension)) / self.sigma)
 
     def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add(value, noise.gaussian(self.sigma, np.shape(value)), self.sigma)
+        return noise.add_gaussian(value, self.sigma)
+
+    def words(self) -> str:
+        return f"Gaussian noise {self.sigma:.4g} on {self.dimension} numbers"
+
+    @property
+    def unbounded(self) -> str:
+        """Why there is no finite epsilon, in words; empty if there is one."""
+        return ""
+
+    @property
+    def edge_change(self) -> str:
+        """What happens to the edge whose cost a local certificate states; empty where there is none."""
+        return ""
+
+    @property
+    def added(self) -> Added:
+        return Added.gaussian(self.sigma)
+
+    @property
+    def size(self) -> int:
+        return self.dimension
+
+    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
+        return steps == 0 and dimension == self.dimension
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return _euclidean(before, after)
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        return _shifts(self.sigma, before, after)
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        return [Shift(self.sigma, bound)]
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Mechanism):
     """``value + Laplace(scale)`` per coordinate, value with bounded L1 sensitivity: pure (sensitivity / scale)."""
 
     kind: ClassVar[str] = "laplace"
@@ -92,14 +221,45 @@ class Laplace:
         return LaplaceLoss((sensitivity + self.dimension * grid(self.scale)) / self.scale)
 
     def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add(value, noise.laplace(self.scale, np.shape(value)), self.scale)
+        return noise.add_laplace(value, self.scale)
+
+    def words(self) -> str:
+        return f"Laplace noise {self.scale:.4g} on {self.dimension} numbers"
+
+    @property
+    def unbounded(self) -> str:
+        """Why there is no finite epsilon, in words; empty if there is one."""
+        return ""
+
+    @property
+    def edge_change(self) -> str:
+        """What happens to the edge whose cost a local certificate states; empty where there is none."""
+        return ""
+
+    @property
+    def added(self) -> Added:
+        return Added.laplace(self.scale)
+
+    @property
+    def size(self) -> int:
+        return self.dimension
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return float(np.abs(_change(before, after)).sum())
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        change = _change(before, after)
+        return [LaplaceShift(self.scale, change[change != 0])] if change.any() else []
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        return [LaplaceShift(self.scale, np.array([bound]))]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Each entry keeps its category with e^eps/(e^eps + c - 1), else becomes one of the others: pure eps per entry.
 
-    ``sensitivity`` counts the entries one record can change (1 for a label).
+    ``sensitivity`` counts the entries one record can change (1 for a label). The law: ``response.py``.
     """
 
     kind: ClassVar[str] = "randomized-response"
@@ -118,14 +278,29 @@ class RandomizedResponse:
         labels = np.asarray(value, dtype=np.int64)
         if labels.size and (labels.min() < 0 or labels.max() >= self.categories):
             raise PrivacyError(f"randomised response got a category outside 0..{self.categories - 1}")
-        keep = math.exp(self.epsilon) / (math.exp(self.epsilon) + self.categories - 1)
-        kept = noise.coins(keep, labels.size).reshape(labels.shape)
-        other = (labels + 1 + noise.integers(self.categories - 1, labels.size).reshape(labels.shape)) % self.categories
-        return np.where(kept, labels, other)
+        return self.response.draw(labels, noise)
+
+    @property
+    def response(self) -> CategoryResponse:
+        return CategoryResponse(self.epsilon, self.categories)
+
+    def words(self) -> str:
+        return f"randomised response, epsilon {self.epsilon:.4g}, {self.categories} categories"
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return float(np.count_nonzero(before != after))
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        differs = before != after
+        return [Responses(self.response, before[differs], after[differs])] if differs.any() else []
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        changed = round(bound)
+        return [Responses(self.response, np.zeros(changed, dtype=np.int64), np.ones(changed, dtype=np.int64))]
 
 
 @dataclass(frozen=True)
-class DpGradient:
+class DpGradient(Mechanism):
     """``steps`` noisy sums of clipped gradients; a record owns one row of the batch.
 
     ``rate=1`` is a full batch every step: exact Gaussian composition, sensitivity ``clip`` (zero-out) or ``2 clip``
@@ -185,19 +360,88 @@ class DpGradient:
         return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces)
 
     def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add(value, noise.gaussian(self.sigma, np.shape(value)), self.sigma)
+        return noise.add_gaussian(value, self.sigma)
+
+    def words(self) -> str:
+        batch = "full batches" if self.rate == 1 else f"Poisson batches of rate {self.rate:.4g}"
+        noise = f"clip {self.clip:g}, noise {self.sigma:.4g} on {self.dimension} numbers"
+        return f"{self.steps} gradient steps, {noise}, {batch}" + (
+            f", groups of {self.group} rows" if self.group else ""
+        )
+
+    @property
+    def unbounded(self) -> str:
+        """Why there is no finite epsilon, in words; empty if there is one."""
+        return ""
+
+    @property
+    def edge_change(self) -> str:
+        """What happens to the edge whose cost a local certificate states; empty where there is none."""
+        return ""
+
+    @property
+    def added(self) -> Added:
+        return Added.gaussian(self.sigma)
+
+    @property
+    def size(self) -> int:
+        return self.dimension
+
+    @property
+    def session(self) -> Session:
+        return Session(self.steps, self.clip, self.rate)
+
+    @property
+    def poisson(self) -> DpGradient | None:
+        return self if self.rate < 1 else None
+
+    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
+        wanted = (dimension, steps, bound, replaces, 1.0)
+        return (self.dimension, self.steps, self.clip, self.replaces, self.rate) == wanted
+
+    def allowance(self, bound: float) -> float:
+        return bound * sum(self.rows)
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return _euclidean(before, after)
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        """Of one step whose sums are known; what batches draw is in :meth:`row_worlds`."""
+        return _shifts(self.sigma, before, after)
+
+    def row_worlds(self, before: Array, after: Array) -> list[Law]:
+        """Of all steps on Poisson batches, from (rows, steps, numbers) tables of the rows that differ.
+
+        One mixture per step, along the direction in which the two sums differ.
+        """
+        direction = (before - after).sum(axis=0)
+        flat = ~direction.any(axis=1)
+        direction[flat] = (before - after)[0][flat]
+        direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+        along = [np.einsum("jtd,td->tj", rows, direction) for rows in (before, after)]
+        pairs = [(here, there) for here, there in zip(*along, strict=True) if np.any(here != there)]
+        return [SampledShift(self.sigma, self.rate, here, there) for here, there in pairs]
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        if self.rate == 1:
+            return [Shift(self.sigma, self.allowance(bound) * math.sqrt(self.steps))]
+        a, b = self.rows
+        before = np.concatenate([np.full(a, bound), np.zeros(b)])
+        after = np.concatenate([np.zeros(a), np.full(b, -bound)])
+        return [SampledShift(self.sigma, self.rate, before, after)] * self.steps
 
 
 @dataclass(frozen=True)
-class EdgeFlips:
+class EdgeFlips(Mechanism):
     """One coin per pair of slots: the pair changes between friends and strangers with probability 1/(e^eps + 1).
 
     Value and result are sorted pair numbers (``graph`` codes of the pairs that are joined), out of ``pairs`` possible ones.
-    Flips are drawn by their gaps, so the cost is the number of flips, never n x n. Pure eps per pair that can differ;
-    ``sensitivity`` counts those pairs. Tests: ``tests/methods/test_edge_rand.py``.
+    Flips are drawn by their gaps (``response.py``), so the cost is the number of flips, never n x n. Pure eps per pair that can
+    differ; ``sensitivity`` counts those pairs. Tests: ``tests/methods/test_edge_rand.py``.
     """
 
     kind: ClassVar[str] = "edge-flips"
+    shaped: ClassVar[bool] = False
     epsilon: float
     pairs: int
 
@@ -206,8 +450,12 @@ class EdgeFlips:
         _positive_count("pairs", self.pairs)
 
     @property
+    def flips(self) -> BitFlips:
+        return BitFlips(self.epsilon)
+
+    @property
     def flip_probability(self) -> float:
-        return 1 / (math.exp(self.epsilon) + 1) if self.epsilon < 700 else math.exp(-self.epsilon)
+        return self.flips.flip
 
     def loss(self, sensitivity: float) -> Loss:
         return Pure(self.epsilon * sensitivity)
@@ -216,11 +464,24 @@ class EdgeFlips:
         joined = np.asarray(value, dtype=np.int64)
         if joined.size and (joined[0] < 0 or joined[-1] >= self.pairs or np.any(np.diff(joined) <= 0)):
             raise PrivacyError(f"edge flips need increasing pair numbers below {self.pairs}")
-        return np.setxor1d(joined, noise.positions(self.flip_probability, self.pairs), assume_unique=True)
+        return self.flips.draw(joined, self.pairs, noise)
+
+    def words(self) -> str:
+        return f"one coin for each of {self.pairs} pairs, epsilon {self.epsilon:.4g}"
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return float(np.setxor1d(before, after).size)
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        changed = np.setxor1d(before, after)
+        return [Flips(self.flips, np.isin(changed, before))] if changed.size else []
+
+    def worst_pair(self, bound: float) -> list[Law]:
+        return [Flips(self.flips, np.ones(round(bound), dtype=bool))]
 
 
 @dataclass(frozen=True)
-class GumbelTop:
+class GumbelTop(Mechanism):
     """In each of ``rows`` rows the ``picks`` columns of the largest values after Gumbel(scale) noise on every entry.
 
     The same law as ``picks`` successive choices by the exponential mechanism. One record moves entries by at most
@@ -255,12 +516,23 @@ class GumbelTop:
             picked[number] = best[np.argsort(-noisy[best])]
         return picked
 
+    def words(self) -> str:
+        return f"{self.picks} picks in each of {self.rows} rows of {self.columns}, Gumbel noise {self.scale:.4g}"
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return float(np.abs(_change(before, after)).max())
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        moved = np.flatnonzero(_change(before, after).any(axis=1))
+        return [Picks(self.scale, self.picks, before[row], after[row]) for row in moved]
+
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Mechanism):
     """No noise at all: only for ``epsilon = inf``, and never the result of a scale that came out as zero."""
 
     kind: ClassVar[str] = "exact"
+    random: ClassVar[bool] = False
     steps: int = 1
 
     def loss(self, sensitivity: float) -> Loss:
@@ -269,42 +541,46 @@ class Exact:
     def apply(self, value: Any, noise: Noise) -> Any:
         return value
 
+    def words(self) -> str:
+        return f"NO NOISE ({self.steps} steps)"
 
-Mechanism = Gaussian | Laplace | RandomizedResponse | DpGradient | EdgeFlips | GumbelTop | Exact
-KINDS: dict[str, type[Mechanism]] = {
-    cls.kind: cls for cls in (Gaussian, Laplace, RandomizedResponse, DpGradient, EdgeFlips, GumbelTop, Exact)
-}
+    @property
+    def session(self) -> Session:
+        return Session(self.steps)
 
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return _euclidean(before, after)
 
-def words(mechanism: Any) -> str:
-    match mechanism:
-        case Gaussian(sigma, dimension):
-            return f"Gaussian noise {sigma:.4g} on {dimension} numbers"
-        case Laplace(scale, dimension):
-            return f"Laplace noise {scale:.4g} on {dimension} numbers"
-        case DpGradient(sigma, clip, steps, dimension, rate):
-            batch = "full batches" if rate == 1 else f"Poisson batches of rate {rate:.4g}"
-            noise = f"{steps} gradient steps, clip {clip:g}, noise {sigma:.4g} on {dimension} numbers, {batch}"
-            return noise + (f", groups of {mechanism.group} rows" if mechanism.group else "")
-        case RandomizedResponse(epsilon, categories):
-            return f"randomised response, epsilon {epsilon:.4g}, {categories} categories"
-        case EdgeFlips(epsilon, pairs):
-            return f"one coin for each of {pairs} pairs, epsilon {epsilon:.4g}"
-        case GumbelTop(scale, picks, rows, columns):
-            return f"{picks} picks in each of {rows} rows of {columns}, Gumbel noise {scale:.4g}"
-    return f"NO NOISE ({mechanism.steps} steps)"
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        return [] if np.array_equal(before, after) else [Visible()]
 
 
-for _cls in (Gaussian, Laplace, RandomizedResponse, DpGradient, EdgeFlips, GumbelTop, Exact):
-    _cls.words = words  # type: ignore
+def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
+    """The first world's clean value minus the second's."""
+    change: Array = np.asarray(before, dtype=np.float64) - after
+    return change
 
 
-def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
+def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
+    return float(np.linalg.norm(_change(before, after)))
+
+
+def _shifts(sigma: float, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+    distance = _euclidean(before, after)
+    return [Shift(sigma, distance)] if distance else []
+
+
+def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
+    """The public numbers of a mechanism; tables that a published one may hold are left out."""
     plain = (int, float, str, bool, tuple, type(None))
     shown = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
     return {"kind": mechanism.kind, **{name: value for name, value in shown.items() if isinstance(value, plain)}}
 
 
 def mechanism_from_json(entry: dict[str, Any]) -> Mechanism:
-    cls = KINDS[entry["kind"]]
-    return cls(**{field.name: entry[field.name] for field in fields(cls) if field.name in entry})
+    """The mechanism that :func:`mechanism_to_json` has described, of any kind that is defined by now."""
+    kind = MECHANISMS.get(entry["kind"])
+    if kind is None:
+        raise InputError(f"unknown mechanism {entry['kind']!r}; known: {', '.join(MECHANISMS)}")
+    chosen: Any = kind
+    return kind(**{field.name: entry[field.name] for field in fields(chosen) if field.name in entry})

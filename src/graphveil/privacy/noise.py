@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
+from scipy.special import ndtr
 
 from graphveil.errors import InputError, PrivacyError
 
@@ -49,6 +52,40 @@ def summation_error(examples: int, clip: float, growth: float = 1.0) -> float:
     """
     steps = (examples + 2) * 2.0**-53
     return growth * examples * clip * steps / (1 - steps)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Independent noise on every number: the scale that sets its grid, its standard deviation, its law in units of that."""
+
+    scale: float
+    deviation: float
+    distribution: Callable[[Any], Array]
+
+    @classmethod
+    def gaussian(cls, sigma: float) -> Added:
+        return cls(sigma, sigma, ndtr)
+
+    @classmethod
+    def laplace(cls, scale: float) -> Added:
+        return cls(scale, math.sqrt(2) * scale, _unit_laplace)
+
+    def residual(self, clean: Array, released: Array) -> Array:
+        """What was added, in standard deviations."""
+        flat: Array = (released - clean).ravel() / self.deviation
+        return flat
+
+    def on_grid(self, released: Array) -> bool:
+        """Whether released values lie on the public grid, as they must."""
+        cells = np.asarray(released) / grid(self.scale)
+        return np.array_equal(cells, np.rint(cells))
+
+
+def _unit_laplace(x: Any) -> Array:
+    """The distribution function of Laplace noise of variance 1."""
+    tail = np.exp(-math.sqrt(2) * np.abs(x)) / 2
+    mass: Array = np.where(np.asarray(x) < 0, tail, 1 - tail)
+    return mass
 
 
 class Noise:
@@ -97,6 +134,14 @@ class Noise:
             found.append(drawn[drawn < below])
             last = int(drawn[-1])
         return np.concatenate(found)
+
+    def add_gaussian(self, value: Any, sigma: float) -> Array:
+        """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
+        return self.add(value, self.gaussian(sigma, np.shape(value)), sigma)
+
+    def add_laplace(self, value: Any, scale: float) -> Array:
+        """``value`` plus Laplace noise of this scale on every entry, all on the grid."""
+        return self.add(value, self.laplace(scale, np.shape(value)), scale)
 
     def add(self, value: Any, noise: Array, scale: float) -> Array:
         """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid."""

@@ -11,7 +11,7 @@ from typing import Any
 from graphveil.errors import PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, Loss, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
-from graphveil.privacy.mechanisms import DpGradient, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
+from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
 from graphveil.privacy.promise import Adjacency, Promise
 
 ROUND_FIELDS = ("part", "hears", "reporters")
@@ -93,13 +93,7 @@ class Slot:
 
     def filled_by(self, release: Release) -> bool:
         """Whether this is the Gaussian release (or gradient session) of the slot, at whatever share."""
-        match release.mechanism:
-            case DpGradient(_, clip, steps, dimension, rate, replaces):
-                numbers = (steps, dimension, rate, replaces) == (self.steps, self.dimension, 1.0, self.replaces)
-                return numbers and clip == max(self.sensitivity.values())
-            case Gaussian(_, dimension):
-                return self.steps == 0 and dimension == self.dimension
-        return False
+        return release.mechanism.fills(self.dimension, self.steps, max(self.sensitivity.values()), self.replaces)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Level, Promise
+from graphveil.progress import Progress, silent
 
 RUNS = 2
 GENERATED_DELTA = 1e-4  # the default delta of a graph of 33 people would be 0.01
@@ -35,8 +35,6 @@ CHECKS = (
     "a record touches no more rows of a sampled sum than its declared group",
     "seeded runs repeat, unseeded ones do not; epsilon = inf adds no noise and claims nothing; NaN rows are refused",
 )
-
-Progress = Callable[[str, int, int], None]
 
 
 def audit_central(
@@ -58,7 +56,7 @@ def audit_central(
     training run on a graph with canaries, judged by its model alone. ``small``: hyper-parameters that the user has left alone
     are set to small ones (``settings.py``).
     """
-    started, tell = time.perf_counter(), progress or (lambda stage, done, total: None)
+    started, tell = time.perf_counter(), progress or silent
     if promise.level is Level.NONE or not method.supports:
         raise InputError(f"{method.name} promises nothing at level {promise.level}: there is nothing to audit")
     if not promise.private:

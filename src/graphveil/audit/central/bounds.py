@@ -8,34 +8,19 @@ accounted epsilon means that the accountant understates. Tests: ``tests/audit/te
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from graphveil.audit.central.conformance import Failure
 from graphveil.audit.central.histories import History, World
-from graphveil.audit.central.lock_step import (
-    Flips,
-    LaplaceShift,
-    Part,
-    Responses,
-    SampledShift,
-    Shift,
-    affordable_samples,
-    exact_scores,
-    realised_mu,
-    sample_scores,
-)
+from graphveil.audit.central.lock_step import affordable_samples, realised_mu, sample_scores
 from graphveil.audit.central.noise_checks import correlations
 from graphveil.audit.result import Evidence
 from graphveil.methods.base import PrivateMethod
-from graphveil.privacy.mechanisms import DpGradient, EdgeFlips, Gaussian, Laplace, RandomizedResponse
+from graphveil.privacy.laws import Law, Shift
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Plan, Release
+from graphveil.progress import Progress
 from graphveil.statistics.lower_bounds import CONFIDENCE, clopper_pearson, epsilon_lower_bound, likelihood_lower_bound
-
-Progress = Callable[[str, int, int], None]
 
 LOOKS = 3  # histories on which unaccounted reads are looked for, at least
 
@@ -64,7 +49,7 @@ def lock_step(
         if worlds and max(world.guide for world in worlds) > 0:
             worst = max(worlds, key=lambda world: world.guide)
             history.expand(worst)
-            failures += _occurrences(plan, worst)
+            failures += _occurrences(worst)
             evidence += _sampled(worst, plan, runs, samples, seed + number)
         if history.left is not None:
             looked = max(runs, LOOKS)
@@ -87,13 +72,13 @@ def _note(worlds: Any, shown: dict[str, int]) -> None:
 
 def _sampled(worst: World, plan: Plan, runs: int, samples: int | None, seed: int) -> list[Evidence]:
     """Both readings of the scores of one pair of worlds; their errors are shared among the histories."""
-    draws = samples or affordable_samples(worst.parts)
-    here, there = sample_scores(worst.parts, draws, Noise(1_000_003 * (seed + 1)), plan.sampled)
+    draws = samples or affordable_samples(worst.laws)
+    here, there = sample_scores(worst.laws, draws, Noise(1_000_003 * (seed + 1)), plan.sampled)
     delta, confidence, story = plan.promise.target_delta, 1 - (1 - CONFIDENCE) / runs, worst.neighbour.story
     bound = epsilon_lower_bound(here, there, delta, confidence)
     how = f"likelihood ratios of all releases on one history, {draws} draws per world: {story}"
     found = [Evidence("lock step", bound.epsilon, how, CONFIDENCE, details={"bound": bound.to_json()})]
-    if exact_scores(worst.parts):
+    if all(law.exact for law in worst.laws):
         bound = likelihood_lower_bound(here, there, delta, seed, confidence)
         how = f"the same draws, read as exact ratios (the law of the noise is checked apart): {story}"
         found.append(Evidence("lock step, exact ratios", bound.epsilon, how, CONFIDENCE))
@@ -115,16 +100,15 @@ def _outright(shown: dict[str, int], runs: int, stories: int, delta: float) -> l
     return [Evidence("model in the clear", math.inf, how, CONFIDENCE)]
 
 
-def _occurrences(plan: Plan, world: World) -> list[Failure]:
+def _occurrences(world: World) -> list[Failure]:
     found = []
-    for touched in world.touched:
-        mechanism: Any = plan.step(touched.name).mechanism  # type: ignore[union-attr]
-        if not touched.within(mechanism):
-            detail = f"{touched.group} rows before and after, declared {mechanism.rows} ({world.neighbour.story})"
-            found.append(Failure("occurrence", touched.name, detail))
-        if touched.longest > mechanism.clip * (1 + 1e-9):
-            long = f"a row of norm {touched.longest:.4g}, clip {mechanism.clip:g}"
-            found.append(Failure("clipping", touched.name, long))
+    for name, touched in world.touched.items():
+        steps = world.sampled[name]
+        if not touched.within(steps):
+            detail = f"{touched.group} rows before and after, declared {steps.rows} ({world.neighbour.story})"
+            found.append(Failure("occurrence", name, detail))
+        if touched.longest > steps.clip * (1 + 1e-9):
+            found.append(Failure("clipping", name, f"a row of norm {touched.longest:.4g}, clip {steps.clip:g}"))
     return found
 
 
@@ -133,14 +117,13 @@ def declared_pair(plan: Plan, samples: int | None, seed: int) -> tuple[list[Evid
     if not plan.provable or not plan.steps:
         return [], []
     if plan.adaptive:
-        parts: list[Part] = [Shift(1.0, plan.mu)]
+        laws: list[Law] = [Shift(1.0, plan.mu)]
     else:
-        by_kind = [[part for step in plan.steps for part in declared_parts(step, kind)] for kind in plan.kinds]  # type: ignore[arg-type]
-        parts = max(by_kind, key=realised_mu, default=[])
-    if not parts:
+        laws = max((declared_laws(plan, kind) for kind in plan.kinds), key=realised_mu, default=[])
+    if not laws:
         return [], []
-    draws = samples or affordable_samples(parts)
-    here, there = sample_scores(parts, draws, Noise(7_000_001 * (seed + 1)), plan.sampled)
+    draws = samples or affordable_samples(laws)
+    here, there = sample_scores(laws, draws, Noise(7_000_001 * (seed + 1)), plan.sampled)
     bound = likelihood_lower_bound(here, there, plan.promise.target_delta, seed)
     accounted = plan.epsilon()
     how = f"{draws} draws per world from the worst pair of the declared sensitivities; accounted {accounted:.4g}"
@@ -151,26 +134,7 @@ def declared_pair(plan: Plan, samples: int | None, seed: int) -> tuple[list[Evid
     return [Evidence("declared pair", bound.epsilon, how, CONFIDENCE)], failures
 
 
-def declared_parts(release: Release, kind: str) -> list[Part]:
-    """The dominating pair of a release for a record of this kind; choices by Gumbel noise have none and are left out."""
-    bound = release.bound(kind)
-    if bound == 0:
-        return []
-    match release.mechanism:
-        case Gaussian(sigma):
-            return [Shift(sigma, bound)]
-        case Laplace(scale):
-            return [LaplaceShift(scale, np.array([bound]))]
-        case RandomizedResponse(epsilon, categories):
-            changed = round(bound)
-            return [Responses(epsilon, categories, np.zeros(changed, dtype=int), np.ones(changed, dtype=int))]
-        case EdgeFlips(epsilon):
-            return [Flips(epsilon, np.ones(round(bound), dtype=bool))]
-        case DpGradient() as step if step.rate == 1:
-            return [Shift(step.sigma, bound * sum(step.rows) * math.sqrt(step.steps))]
-        case DpGradient() as step:
-            a, b = step.rows
-            before = np.concatenate([np.full(a, bound), np.zeros(b)])
-            after = np.concatenate([np.zeros(a), np.full(b, -bound)])
-            return [SampledShift(step.sigma, step.rate, before, after)] * step.steps
-    return []
+def declared_laws(plan: Plan, kind: str) -> list[Law]:
+    """The dominating pairs of all releases for a record of this kind; choices by Gumbel noise have none and are left out."""
+    releases = [step for step in plan.steps if isinstance(step, Release) and step.bound(kind)]
+    return [law for release in releases for law in release.mechanism.worst_pair(release.bound(kind))]

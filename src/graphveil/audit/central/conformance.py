@@ -5,25 +5,23 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import kstest, laplace
+from scipy.stats import kstest
 
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
 from graphveil.audit.central.replay import Diverged, Event, Recorder, Replayer
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Laplace
-from graphveil.privacy.noise import grid
+from graphveil.privacy.noise import Added, Array
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 TOLERANCE = 1e-9
-UNIT_LAPLACE = laplace(scale=1 / math.sqrt(2)).cdf
 FALSE_ALARM = 6.0  # standard errors: a correct scale fails with probability below 1e-8 per release
 
 
@@ -40,7 +38,7 @@ class Failure:
 
 
 @dataclass
-class Report:
+class Findings:
     """What the suite found for one method: failures, and the gap codes they exhibit."""
 
     method: str
@@ -48,9 +46,7 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
     largest: dict[str, float] = field(default_factory=dict)
-    moved: dict[str, tuple[float, float]] = field(
-        default_factory=dict
-    )  # by release: measured, declared, at the largest share
+    moved: dict[str, tuple[float, float]] = field(default_factory=dict)  # measured, declared, at the largest share
 
     def add(self, plan: Plan, failure: Failure) -> None:
         self.failures.append(failure)
@@ -59,13 +55,18 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Left:
+class Outcome:
     """What a run leaves behind; on a neighbour, with the same releases, it must come out the same."""
 
     arrays: dict[str, np.ndarray]
     config: dict[str, Any]
     certificate: dict[str, Any]
     predictions: Any
+
+    @classmethod
+    def of(cls, model: Model, data: Any) -> Outcome:
+        predictor = model.predictor
+        return cls(predictor.arrays(), predictor.config(), model.certificate.to_json(), model.predict_proba(data))
 
     def differences(self, model: Model, neighbour: Neighbour) -> list[str]:
         arrays = model.predictor.arrays()
@@ -81,7 +82,7 @@ class Left:
 class ConformanceError(GraphveilError):
     """A method did not keep the contract; ``report`` and ``codes`` say how."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Findings) -> None:
         self.report, self.codes = report, frozenset(report.codes)
         first = "; ".join(str(failure) for failure in report.failures[:3])
         super().__init__(
@@ -89,7 +90,7 @@ class ConformanceError(GraphveilError):
         )
 
 
-def check_private_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Report:
+def check_private_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Findings:
     """Run every check on every guarantee the method names; raise :class:`ConformanceError` on the first report of failures."""
     report = inspect_method(method, promises, seed)
     if report.failures:
@@ -102,9 +103,9 @@ def inspect_method(
     promises: Iterable[Promise] | None = None,
     seed: int = 0,
     on: tuple[Any, dict[str, int]] | None = None,
-) -> Report:
+) -> Findings:
     """The report behind :func:`check_private_method`, without raising; ``on``: a graph and the names of its awkward nodes."""
-    report = Report(repr(method))
+    report = Findings(repr(method))
     data, names = on or awkward_graph(method, seed)
     widest = int(np.bincount(data.edge_index[0].numpy(), minlength=1).max())
     for promise in promises or [example_promise(g, widest) for g in sorted(method.supports, key=str)]:
@@ -129,7 +130,7 @@ def example_promise(guarantee: Guarantee, max_degree: int, epsilon: float = 4.0)
 
 
 def _check_promise(
-    report: Report, method: PrivateMethod, data: object, names: dict[str, int], promise: Promise, seed: int
+    report: Findings, method: PrivateMethod, data: object, names: dict[str, int], promise: Promise, seed: int
 ) -> None:
     plan = method.plan(method.facts(data), promise)
     known = plan.epsilon() if plan.provable else plan.corrected
@@ -158,9 +159,7 @@ def _check_promise(
         report.add(plan, failure)
     for failure in _batch_law(recorder.events, model.certificate.releases):
         report.add(plan, failure)
-    left = Left(
-        model.predictor.arrays(), model.predictor.config(), model.certificate.to_json(), model.predict_proba(data)
-    )
+    left = Outcome.of(model, data)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
         for failure in _replay(method, neighbour, plan, recorder.events, left, report, seed):
             report.add(plan, failure)
@@ -171,8 +170,8 @@ def _replay(
     neighbour: Neighbour,
     plan: Plan,
     events: list[Event],
-    left: Left | None,
-    report: Report,
+    left: Outcome | None,
+    report: Findings,
     seed: int,
 ) -> Iterable[Failure]:
     """Same path, clean values within the declared sensitivity, and a model made of released values only."""
@@ -201,50 +200,33 @@ def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
     worst: dict[str, tuple[float, float]] = {}
     for measured in replayer.measured:
         release = measured.release
-        bound = release.bound(kind)
-        if isinstance(release.mechanism, DpGradient):
-            bound *= sum(release.mechanism.rows)
-        if isinstance(release.mechanism, Exact):
-            continue
-        if measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
-            worst[release.name] = (measured.distance, bound)
+        if release.mechanism.random and measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
+            worst[release.name] = (measured.distance, release.mechanism.allowance(release.bound(kind)))
     return [(name, distance, bound) for name, (distance, bound) in worst.items()]
 
 
-def _residuals(events: list[Event]) -> list[tuple[str, str | Callable[..., Any], np.ndarray]]:
-    """What was added to each clean value, in units of the declared scale (standard deviation 1 if all is well)."""
-    found = []
+def additions(events: list[Event]) -> Iterator[tuple[Event, Added]]:
+    """The releases that added noise number by number, and that noise."""
     for event in events:
-        match event.mechanism:
-            case Gaussian(sigma) | DpGradient(sigma):
-                scale, law = sigma, "norm"
-            case Laplace(scale):
-                scale, law = scale * math.sqrt(2), UNIT_LAPLACE
-            case _:
-                continue
-        found.append((event.name, law, (event.released - event.clean).ravel() / scale))
-    return found
+        if event.mechanism is not None and (added := event.mechanism.added) is not None:
+            yield event, added
 
 
-def _noise_law(events: list[Event]) -> Iterable[Failure]:
-    """Noise has the declared scale and is never used twice."""
+def _noise_law(events: list[Event]) -> Iterator[Failure]:
+    """Noise has the declared scale and law, lies on the grid and is never used twice."""
     seen: dict[bytes, str] = {}
-    by_name: dict[tuple[str, Any], list[np.ndarray]] = {}
-    for name, law, residual in _residuals(events):
-        by_name.setdefault((name, law), []).append(residual)
+    by_name: dict[tuple[str, Callable[[Any], Array]], list[Array]] = {}
+    for event, added in additions(events):
+        residual = added.residual(event.clean, event.released)
+        by_name.setdefault((event.name, added.distribution), []).append(residual)
         head = np.round(residual[:16], 6).tobytes()
         if head in seen:
-            yield Failure("noise", name, f"the noise of {seen[head]} was used again")
-        seen[head] = name
-    for event in events:
-        scale = getattr(event.mechanism, "sigma", getattr(event.mechanism, "scale", None))
-        if scale is not None and isinstance(event.mechanism, (Gaussian, DpGradient, Laplace)):
-            cells = np.asarray(event.released) / grid(scale)
-            if not np.array_equal(cells, np.rint(cells)):
-                yield Failure(
-                    "noise", event.name, "released values are off the public grid: last digits may betray the input"
-                )
-                break
+            yield Failure("noise", event.name, f"the noise of {seen[head]} was used again")
+        seen[head] = event.name
+    off_grid = [event.name for event, added in additions(events) if not added.on_grid(event.released)]
+    if off_grid:
+        betrayed = "released values are off the public grid: last digits may betray the input"
+        yield Failure("noise", off_grid[0], betrayed)
     for (name, law), parts in by_name.items():
         sample = np.concatenate(parts)
         spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
@@ -263,10 +245,10 @@ def _peeks(events: list[Event]) -> Iterable[Failure]:
 
 def _batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
     """Batches are Poisson: independent coins of the declared rate, new ones every step."""
-    rates = {r.name: r.mechanism.rate for r in releases if isinstance(r.mechanism, DpGradient)}
+    rates = {r.name: r.mechanism.poisson.rate for r in releases if r.mechanism.poisson}
     drawn: dict[str, list[np.ndarray]] = {}
     for event in events:
-        if event.what == "coins" and event.name in rates and event.released is not None:
+        if event.what == "coins" and event.name in rates:
             drawn.setdefault(event.name, []).append(event.released)
     for name, coins in drawn.items():
         table, rate = np.array(coins, dtype=float), rates[name]
@@ -274,9 +256,8 @@ def _batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Fai
         if abs(table.mean() - rate) > FALSE_ALARM * error:
             yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
         sizes = table.sum(axis=1)
-        least = (
-            rate * (1 - rate) * table.shape[1] * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
-        )  # variance of Poisson batches
+        poisson = rate * (1 - rate) * table.shape[1]  # the variance of their sizes
+        least = poisson * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
         if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
             yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
         if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
@@ -290,10 +271,10 @@ def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, s
     method.fit(data, plan.promise, tape=free, plan=plan)
     method.fit(data, plan.promise, tape=other, plan=plan)
     pairs = zip(first.events, again.events, strict=False)
-    if any(a.released is not None and not np.array_equal(a.released, b.released) for a, b in pairs):
+    if any(not np.array_equal(a.released, b.released) for a, b in pairs):
         yield Failure("seed", "", "two runs with one seed released different values")
     for a, b in zip(free.events, other.events, strict=False):
-        if a.what == "release" and not isinstance(a.mechanism, Exact) and np.array_equal(a.released, b.released):
+        if a.mechanism is not None and a.mechanism.random and np.array_equal(a.released, b.released):
             yield Failure("noise", a.name, "two runs drew the same noise")
             return
 
@@ -317,7 +298,7 @@ def _bad_row(
     names: dict[str, int],
     plan: Plan,
     recorder: Recorder,
-    report: Report,
+    report: Findings,
     seed: int,
 ) -> Iterable[Failure]:
     """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""

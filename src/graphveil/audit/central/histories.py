@@ -1,4 +1,4 @@
-"""Histories for the lock-step audit: recorded with every row in every batch, replayed on neighbours, turned into score parts.
+"""Histories for the lock-step audit: recorded with every row in every batch, replayed on neighbours, turned into laws.
 
 With Poisson batches such a history is possible and unlikely; what it refutes is the accounting, which is for all histories.
 """
@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.audit.central.conformance import Left
-from graphveil.audit.central.lock_step import Part, SampledShift, parts_of, realised_mu
+from graphveil.audit.central.conformance import Outcome
+from graphveil.audit.central.lock_step import realised_mu
 from graphveil.audit.central.neighbours import Neighbour, neighbours
 from graphveil.audit.central.occurrences import Touched, touched_rows
 from graphveil.audit.central.replay import Diverged, Event, Recorder, Replayer
 from graphveil.errors import PrivacyError
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.curator import Tape
+from graphveil.privacy.laws import Law
 from graphveil.privacy.mechanisms import DpGradient
-from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.plan import Plan
 
 
 class AllIn(Recorder):
@@ -34,30 +35,14 @@ class AllIn(Recorder):
         return drawn
 
 
-class Pairs(Replayer):
-    """A replay that keeps the clean values of both worlds, without the row that only its owner sees."""
-
-    def __init__(self, events: list[Event], record: int | None) -> None:
-        super().__init__(events, record)
-        self.pairs: list[tuple[Release, np.ndarray, np.ndarray]] = []
-
-    def _distance(self, release: Release, before: np.ndarray, after: np.ndarray) -> float:
-        if release.own_row_excluded and self._record is not None:
-            kept = [np.delete(value, self._record, axis=0) for value in (before, after)]
-        else:
-            kept = [before, np.array(after)]
-        self.pairs.append((release, *kept))
-        return super()._distance(release, before, after)
-
-
 @dataclass
 class World:
     """One neighbour on one history: what its releases look like there, and whether the model tells it apart outright."""
 
     neighbour: Neighbour
-    parts: list[Part] = field(default_factory=list)
-    sampled: dict[str, Release] = field(default_factory=dict)
-    touched: list[Touched] = field(default_factory=list)
+    laws: list[Law] = field(default_factory=list)
+    sampled: dict[str, DpGradient] = field(default_factory=dict)
+    touched: dict[str, Touched] = field(default_factory=dict)
     guide: float = 0.0
     seen: list[str] = field(default_factory=list)
 
@@ -71,17 +56,14 @@ class History:
     data: Any
     seed: int
     recorder: AllIn = field(default_factory=AllIn)
-    left: Left | None = None
+    left: Outcome | None = None
 
     @classmethod
     def of(cls, method: PrivateMethod, plan: Plan, data: Any, seed: int) -> History:
         history = cls(method, plan, data, seed)
         model = history.run(data, history.recorder)
         if any(event.what == "peek" for event in history.recorder.events):
-            predictor = model.predictor
-            history.left = Left(
-                predictor.arrays(), predictor.config(), model.certificate.to_json(), model.predict_proba(data)
-            )
+            history.left = Outcome.of(model, data)
         return history
 
     def run(self, data: Any, tape: Tape) -> Any:
@@ -94,7 +76,7 @@ class History:
     def worlds(self, names: dict[str, int]) -> Iterator[World]:
         """Every neighbour that the replay can follow (conformance reports the others)."""
         for neighbour in neighbours(self.data, names, self.plan.promise, self.seed, self.plan.weaker):
-            tape = Pairs(self.recorder.events, neighbour.record)
+            tape = Replayer(self.recorder.events, neighbour.record)
             try:
                 model = self.run(neighbour.data, tape)
                 tape.finish()
@@ -102,40 +84,22 @@ class History:
                 continue
             world = World(neighbour)
             squares = 0.0
-            for release, before, after in tape.pairs:
-                mechanism = release.mechanism
-                if isinstance(mechanism, DpGradient) and mechanism.rate < 1:
-                    world.sampled[release.name] = release
-                    distance = float(np.linalg.norm(before - after))
-                    squares += (mechanism.rate * distance / mechanism.sigma) ** 2
+            for moved in tape.measured:
+                if (steps := moved.release.mechanism.poisson) is not None:
+                    world.sampled[moved.release.name] = steps
+                    squares += (steps.rate * moved.distance / steps.sigma) ** 2
                 else:
-                    world.parts += parts_of(mechanism, before, after)
-            world.guide = math.hypot(math.sqrt(squares), realised_mu(world.parts))
+                    world.laws += moved.release.mechanism.worlds(moved.before, moved.after)
+            world.guide = math.hypot(math.sqrt(squares), realised_mu(world.laws))
             if self.left is not None:
                 world.seen = [what for what in self.left.differences(model, neighbour) if what != "the certificate"]
             yield world
 
     def expand(self, world: World) -> None:
-        """Replace the Poisson sums of a world by its touched rows, measured one by one."""
-        for name, release in world.sampled.items():
+        """Add the Poisson sums of a world by its touched rows, measured one by one."""
+        for name, steps in world.sampled.items():
             found = touched_rows(self.run, self.data, world.neighbour.data, self.recorder.events, name)
-            world.touched.append(found)
-            world.parts += _sampled_parts(found, release.mechanism)  # type: ignore[arg-type]
-        world.sampled = {}
-
-
-def _sampled_parts(found: Touched, mechanism: DpGradient) -> list[Part]:
-    """One mixture per step, along the direction in which the two sums differ."""
-    if not found.before:
-        return []
-    before, after = np.stack(list(found.before.values())), np.stack(list(found.after.values()))
-    direction = (before - after).sum(axis=0)
-    flat = ~direction.any(axis=1)
-    direction[flat] = (before - after)[0][flat]
-    direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
-    along = [np.einsum("jtd,td->tj", rows, direction) for rows in (before, after)]
-    return [
-        SampledShift(mechanism.sigma, mechanism.rate, here, there)
-        for here, there in zip(*along, strict=True)
-        if np.any(here != there)
-    ]
+            world.touched[name] = found
+            if found.before:
+                before, after = (np.stack(list(rows.values())) for rows in (found.before, found.after))
+                world.laws += steps.row_worlds(before, after)

@@ -118,7 +118,8 @@ def _kind(data: Data, r: int) -> str:
 
 
 def _arcs(data: Data) -> np.ndarray:
-    return data.edge_index.numpy()
+    arcs: np.ndarray = data.edge_index.numpy()
+    return arcs
 
 
 def _friends(data: Data, r: int) -> np.ndarray:
@@ -129,8 +130,7 @@ def _friends(data: Data, r: int) -> np.ndarray:
 def _with(data: Data, edges: np.ndarray, **changes: Any) -> Data:
     other = data.clone()
     other.edge_index = torch.from_numpy(np.ascontiguousarray(edges))
-    for key, value in changes.items():
-        setattr(other, key, value)
+    other.update(changes)
     return other
 
 

@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphveil.audit.central.conformance import Failure, _residuals
+from graphveil.audit.central.conformance import Failure, additions
 from graphveil.audit.central.replay import Event
-from graphveil.privacy.mechanisms import Gaussian
-from graphveil.privacy.noise import Noise
+from graphveil.privacy.noise import Array, Noise
 from graphveil.statistics.lower_bounds import CONFIDENCE, LowerBound, epsilon_lower_bound
 
-Array = NDArray[np.float64]
-Release = Callable[[float, int], Array]  # a clean value and a number of draws -> released values
+Sampler = Callable[[float, int], Array]  # a clean value and a number of draws -> released values
 
 SIX_SIGMA = 6.0
 
@@ -35,29 +33,30 @@ def last_bit(values: Array) -> NDArray[np.int64]:
 
 
 def last_digits_bound(
-    release: Release, delta: float, value: float = 1.0, samples: int = 400_000, confidence: float = CONFIDENCE
+    release: Sampler, delta: float, value: float = 1.0, samples: int = 400_000, confidence: float = CONFIDENCE
 ) -> LowerBound:
     """What the last set bits alone reveal about whether the clean value was 0 or ``value``."""
     scores = [-last_bit(release(clean, samples)).astype(np.float64) for clean in (0.0, value)]
     return epsilon_lower_bound(scores[0], scores[1], delta, confidence)
 
 
-def naive_gaussian(sigma: float, seed: int) -> Release:
+def naive_gaussian(sigma: float, seed: int) -> Sampler:
     """Gaussian noise added the ordinary way: what this library does not do."""
     rng = np.random.default_rng(seed)
     return lambda clean, samples: clean + sigma * rng.standard_normal(samples)
 
 
-def grid_gaussian(sigma: float, seed: int) -> Release:
+def grid_gaussian(sigma: float, seed: int) -> Sampler:
     """Gaussian noise as this library adds it."""
     noise = Noise(seed)
-    return lambda clean, samples: Gaussian(sigma, samples).apply(np.full(samples, clean), noise)
+    return lambda clean, samples: noise.add_gaussian(np.full(samples, clean), sigma)
 
 
 def correlations(events: list[Event]) -> Iterable[Failure]:
     """Noise is independent across releases, across steps and along every release: six standard errors per correlation."""
     before: list[tuple[str, Array]] = []
-    for name, _, residual in _residuals(events):
+    for event, added in additions(events):
+        name, residual = event.name, added.residual(event.clean, event.released)
         if len(residual) < 32:
             continue
         pairs = [("the numbers before it", residual[:-1], residual[1:])]

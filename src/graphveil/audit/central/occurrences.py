@@ -43,7 +43,6 @@ class Probe(Replayer):
         if release.name == self.name:
             self.sums.append(np.array(clean, dtype=np.float64))
         event = self._next("release", release.name)
-        assert event.released is not None
         return event.released.copy()
 
 
@@ -51,7 +50,6 @@ class Probe(Replayer):
 class Touched:
     """The rows of one release that a change touches: ``before[row]`` and ``after[row]`` are (steps, numbers) tables."""
 
-    name: str
     before: dict[int, np.ndarray]
     after: dict[int, np.ndarray]
     complete: bool
@@ -79,7 +77,7 @@ class Touched:
 
 def touched_rows(run: Run, here: Any, there: Any, events: list[Event], name: str) -> Touched:
     """Every row of the release ``name`` whose gradient differs between the two graphs, measured alone."""
-    rows = next(len(e.released) for e in events if e.what == "coins" and e.name == name and e.released is not None)
+    rows = next(len(e.released) for e in events if e.what == "coins" and e.name == name)
     before: dict[int, np.ndarray] = {}
     after: dict[int, np.ndarray] = {}
     waiting, replays = [np.arange(rows)], 0
@@ -91,10 +89,10 @@ def touched_rows(run: Run, here: Any, there: Any, events: list[Event], name: str
             run(data, probe)
             sums.append(np.array([one.ravel() for one in probe.sums]))
         replays += 2
-        if np.array_equal(*sums):
+        if np.array_equal(sums[0], sums[1]):
             continue
         if len(block) == 1:
             before[int(block[0])], after[int(block[0])] = sums
         else:
             waiting += [block[: len(block) // 2], block[len(block) // 2 :]]
-    return Touched(name, before, after, complete=not waiting)
+    return Touched(before, after, complete=not waiting)

@@ -8,14 +8,19 @@ composition, so a violation is a bug in the method or its proof, found without s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from graphveil.privacy.curator import Tape
-from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, Laplace, Mechanism, RandomizedResponse
+from graphveil.privacy.mechanisms import Mechanism
 from graphveil.privacy.plan import Release
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,8 @@ class Event:
     what: str
     name: str
     mechanism: Mechanism | None = None
-    clean: np.ndarray | None = None
-    released: np.ndarray | None = None
+    clean: np.ndarray = field(default_factory=_nothing)
+    released: np.ndarray = field(default_factory=_nothing)
 
 
 class Diverged(Exception):
@@ -57,10 +62,15 @@ class Recorder(Tape):
 
 @dataclass(frozen=True)
 class Measured:
-    """How far one step of a release moved between the two graphs."""
+    """One step of a release: its clean values on the two graphs, as far as others see them."""
 
     release: Release
-    distance: float
+    before: np.ndarray
+    after: np.ndarray
+
+    @cached_property
+    def distance(self) -> float:
+        return self.release.mechanism.distance(self.before, self.after)
 
 
 class Replayer(Tape):
@@ -72,18 +82,16 @@ class Replayer(Tape):
         self.measured: list[Measured] = []
 
     def coins(self, name: str, draw: Callable[[], np.ndarray]) -> np.ndarray:
-        coins = self._next("coins", name).released
-        assert coins is not None
-        return coins
+        return self._next("coins", name).released
 
     def emit(self, release: Release, clean: np.ndarray, perturb: Callable[[], np.ndarray]) -> np.ndarray:
         event = self._next("release", release.name)
-        assert event.clean is not None and event.released is not None
         if event.mechanism != release.mechanism:
             raise Diverged(f"{release.name}: noise {release.mechanism} on the neighbour, {event.mechanism} before")
-        if event.clean.shape != clean.shape and not isinstance(release.mechanism, EdgeFlips):  # a set, not a table
+        if release.mechanism.shaped and event.clean.shape != clean.shape:
             raise Diverged(f"{release.name}: shape {clean.shape} on the neighbour, {event.clean.shape} before")
-        self.measured.append(Measured(release, self._distance(release, event.clean, clean)))
+        before, after = (self._without_own_row(release, value) for value in (event.clean, clean))
+        self.measured.append(Measured(release, before, np.array(after)))
         return event.released.copy()
 
     def peek(self, name: str, value: Any) -> Any:
@@ -101,16 +109,8 @@ class Replayer(Tape):
             raise Diverged(f"{what} {name!r} on the neighbour, {before} before")
         return event
 
-    def _distance(self, release: Release, before: np.ndarray, after: np.ndarray) -> float:
-        if isinstance(release.mechanism, EdgeFlips):
-            return float(np.setxor1d(before, after).size)
-        change = after.astype(np.float64) - before
+    def _without_own_row(self, release: Release, value: np.ndarray) -> np.ndarray:
+        """A clean value without the row that only its owner sees."""
         if release.own_row_excluded and self._record is not None:
-            change = np.delete(change, self._record, axis=0)
-        if isinstance(release.mechanism, Laplace):
-            return float(np.abs(change).sum())
-        if isinstance(release.mechanism, RandomizedResponse):
-            return float(np.count_nonzero(change))
-        if isinstance(release.mechanism, GumbelTop):
-            return float(np.abs(change).max())
-        return float(np.linalg.norm(change))
+            return np.delete(value, self._record, axis=0)
+        return value

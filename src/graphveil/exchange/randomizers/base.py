@@ -5,14 +5,14 @@ in one unit and every report r
 
     log P(r | a) - log P(r | b) <= epsilon.
 
-Coins are multiples of 2^-53 (``Noise.uniform``), so probabilities are rounded to that grid towards the safe side and the
-inequality holds for the numbers that are really drawn, not only for the formula. Tests: ``tests/exchange/test_randomizers.py``.
+Probabilities are rounded to the grid of coins towards the safe side (``privacy/response.py``), so the inequality holds for the
+numbers that are really drawn, not only for the formula. Tests: ``tests/exchange/test_randomizers.py``.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,8 +25,8 @@ from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Loss, Pure, Stated, Unbounded
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, VERTEX
-from graphveil.privacy.mechanisms import KINDS
-from graphveil.privacy.noise import COIN, LARGEST_LOCAL_EPSILON, Array, Noise
+from graphveil.privacy.mechanisms import Mechanism
+from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 
 if TYPE_CHECKING:
     from graphveil.graph import Lists
@@ -42,27 +42,16 @@ class Unit(StrEnum):
     EDGE = "edge"  # one edge, wherever it is reported
 
 
-class Randomizer(ABC):
+class Randomizer(Mechanism):
     """One round of one client: ``randomize`` its record, given the public ``broadcast`` of earlier rounds."""
 
-    kind: ClassVar[str]
     unit: ClassVar[Unit]
     delta: float = 0.0
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "kind" in cls.__dict__:
-            KINDS[cls.kind] = cls  # type: ignore[assignment]
 
     @property
     @abstractmethod
     def epsilon(self) -> float:
         """The exact worst log-ratio for one unit; infinite if there is no bound."""
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
 
     @property
     def tells_lengths(self) -> bool:
@@ -109,6 +98,9 @@ class Randomizer(ABC):
     def edge_change(self) -> str:
         """What happens to the edge that :attr:`edge_epsilon` is for."""
         return "rewired"
+
+    def apply(self, value: Any, noise: Noise) -> Any:
+        return self.randomize(value, None, noise)
 
     @property
     def edge_epsilon(self) -> float:
@@ -198,16 +190,6 @@ def check_budget(budget: float) -> None:
 def check_width(what: str, value: int, least: int = 1) -> None:
     if not (isinstance(value, (int, np.integer)) and value >= least):
         raise InputError(f"{what} must be a whole number of at least {least}, got {value}")
-
-
-def coin_below(probability: float) -> float:
-    """The largest coin probability safely below this one: two grid steps, which covers the rounding of the formula."""
-    return math.floor(probability / COIN - 1) * COIN
-
-
-def coin_above(probability: float) -> float:
-    """The least coin probability safely above this one."""
-    return math.ceil(probability / COIN + 1) * COIN
 
 
 def table(records: Any, width: int) -> tuple[Any, bool]:

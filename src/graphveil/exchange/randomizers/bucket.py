@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +37,7 @@ class BucketResponse(Randomizer):
         check_budget(self.budget)
         check_width("the number of buckets", self.buckets, 2)
 
-    @property
+    @cached_property
     def response(self) -> LabelResponse:
         return LabelResponse(self.budget, self.buckets)
 
@@ -101,4 +102,5 @@ def owns(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         mixed = (low * np.uint64(0x9E3779B97F4A7C15)) ^ (high * np.uint64(0xC2B2AE3D27D4EB4F))
         mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
-    return ((mixed >> np.uint64(63)) == 0) == (sender < receiver)
+    owned: np.ndarray = ((mixed >> np.uint64(63)) == 0) == (sender < receiver)
+    return owned

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv, betaln
 
-from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width, coin_above, table
+from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width, table
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import coin_above
 
 LEAST_CAP = 1e-4  # a public floor on the measure of the cap, so that candidates are found; binds only above epsilon 16
 PUBLIC_PROJECTION = 0xD1EC

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,10 +15,10 @@ from graphveil.exchange.randomizers.base import (
     Unit,
     check_budget,
     check_width,
-    coin_above,
     is_one_list,
 )
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.response import BitFlips
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,16 @@ class EdgeListResponse(Randomizer):
         check_width("the number of slots", self.slots)
 
     @cached_property
+    def flips(self) -> BitFlips:
+        return BitFlips(self.budget)
+
+    @property
     def flip(self) -> float:
-        return coin_above(1 / (math.exp(self.budget) + 1))
+        return self.flips.flip
 
     @property
     def epsilon(self) -> float:
-        return math.log((1 - self.flip) / self.flip)
+        return self.flips.epsilon
 
     @property
     def swap_units(self) -> float:
@@ -70,7 +73,7 @@ class EdgeListResponse(Randomizer):
         if lists.targets.size and (lists.targets.min() < 0 or lists.targets.max() >= self.slots):
             raise InputError(f"a contact list names a slot outside 0..{self.slots - 1}")
         joined = np.unique(lists.owners * self.slots + lists.targets)
-        noisy = np.setxor1d(joined, rng.positions(self.flip, len(lists) * self.slots), assume_unique=True)
+        noisy = self.flips.draw(joined, len(lists) * self.slots, rng)
         owners = noisy // self.slots
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(lists)))])
         reports = Contacts(starts, noisy % self.slots)
@@ -78,7 +81,7 @@ class EdgeListResponse(Randomizer):
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         flipped = len(np.setxor1d(np.asarray(record, dtype=np.int64), np.asarray(report, dtype=np.int64)))
-        return flipped * math.log(self.flip) + (self.slots - flipped) * math.log1p(-self.flip)
+        return self.flips.log_density(flipped, self.slots)
 
     def estimate(self, reports: Any, broadcast: Any = None) -> np.ndarray:
         """Unbiased bits of one list: (bit - flip)/(1 - 2 flip)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,15 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width, coin_below
+from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import CategoryResponse
 
 
 @dataclass(frozen=True)
 class LabelResponse(Randomizer):
     """The class is kept with probability e^epsilon/(e^epsilon + k - 1), else it becomes one of the k - 1 others.
 
-    Lemma: every report has one of two probabilities whose ratio is at most e^epsilon. Test: ``test_randomizers.py``.
+    Lemma: ``privacy/response.py``. Test: ``test_randomizers.py``.
     """
 
     kind: ClassVar[str] = "label-response"
@@ -31,40 +31,43 @@ class LabelResponse(Randomizer):
         check_width("the number of classes", self.classes, 2)
 
     @cached_property
+    def response(self) -> CategoryResponse:
+        return CategoryResponse(self.budget, self.classes)
+
+    @property
     def keep(self) -> float:
-        return coin_below(1 / (1 + (self.classes - 1) * math.exp(-self.budget)))
+        return self.response.keep
 
     @property
     def other(self) -> float:
         """The probability of each single other class."""
-        return (1 - self.keep) / (self.classes - 1)
+        return self.response.other
 
     @property
     def epsilon(self) -> float:
-        return abs(math.log(self.keep / self.other))
+        return self.response.epsilon
 
-    @cached_property
+    @property
     def channel(self) -> Array:
         """T[c, r] = P(report r | class c)."""
-        return np.full((self.classes, self.classes), self.other) + (self.keep - self.other) * np.eye(self.classes)
+        return self.response.channel
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         labels = np.asarray(records, dtype=np.int64)
         if labels.size and (labels.min() < 0 or labels.max() >= self.classes):
             raise InputError(f"a label lies outside the public classes 0..{self.classes - 1}")
-        kept = rng.coins(self.keep, labels.size).reshape(labels.shape)
-        shift = 1 + rng.integers(self.classes - 1, labels.size).reshape(labels.shape)
-        reports = np.where(kept, labels, (labels + shift) % self.classes)
+        reports = self.response.draw(labels, rng)
         return int(reports) if labels.ndim == 0 else reports
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        return math.log(self.keep if int(record) == int(report) else self.other)
+        return self.response.log_density(int(record), int(report))
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased one-hot rows: (one-hot - other)/(keep - other)."""
-        return (np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other)
+        rows: Array = (np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other)
+        return rows
 
     def variance(self, record: Any = None) -> Array:
         """Of each entry of the estimated one-hot row."""
-        probability = self.channel[int(record)]
+        probability: Array = self.channel[int(record)]
         return probability * (1 - probability) / (self.keep - self.other) ** 2

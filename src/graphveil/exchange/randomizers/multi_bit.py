@@ -15,12 +15,12 @@ from graphveil.exchange.randomizers.base import (
     check_budget,
     check_width,
     choose_columns,
-    coin_above,
     entries,
     sparse_rows,
     table,
 )
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import BitFlips
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class MultiBit(Randomizer):
     @property
     def q(self) -> float:
         """The probability of the unlikely bit at an end of the range."""
-        return coin_above(1 / (math.exp(self.budget / self.m) + 1))
+        return BitFlips(self.budget / self.m).flip
 
     @property
     def epsilon(self) -> float:

@@ -19,12 +19,12 @@ from graphveil.exchange.randomizers.base import (
     check_budget,
     check_width,
     choose_columns,
-    coin_below,
     entries,
     sparse_rows,
     table,
 )
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import coin_below
 
 
 class Rest(StrEnum):

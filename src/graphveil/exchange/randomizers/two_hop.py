@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, coin_above
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget
 from graphveil.exchange.randomizers.replacement import everybodys
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.response import BitFlips
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class TwoHopResponse(Randomizer):
         check_budget(self.budget)
 
     @property
-    def flip(self) -> float:
-        return coin_above(1 / (math.exp(self.budget) + 1))
+    def flips(self) -> BitFlips:
+        return BitFlips(self.budget)
 
     @property
     def epsilon(self) -> float:
@@ -69,7 +70,7 @@ class TwoHopResponse(Randomizer):
         """Noisy lists of everybody, or of the one vertex ``records``."""
         reach = self.reach()
         true = reach.data == 2
-        kept = rng.uniform(reach.nnz) >= self.flip
+        kept = rng.uniform(reach.nnz) >= self.flips.flip
         noisy = true == kept
         owners = np.repeat(np.arange(reach.shape[0]), np.diff(reach.indptr))[noisy]
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=reach.shape[0]))])
@@ -82,4 +83,4 @@ class TwoHopResponse(Randomizer):
         if not np.isin(report, row.indices).all():
             return -math.inf
         flipped = len(np.setxor1d(row.indices[row.data == 2], np.asarray(report, dtype=np.int64)))
-        return flipped * math.log(self.flip) + (row.nnz - flipped) * math.log1p(-self.flip)
+        return self.flips.log_density(flipped, row.nnz)

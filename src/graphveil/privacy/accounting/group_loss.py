@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_ndtr
+from scipy.special import gammaln, log_ndtr, xlog1py, xlogy
 
 from graphveil.errors import PrivacyError
 
@@ -75,15 +75,25 @@ def _step(sigma: float, rate: float, a: int, b: int, grid: float) -> Any:
     return pmf
 
 
+def log_choose(n: int, k: NDArray[np.int64]) -> Array:
+    """log of n over k; scipy's ``binom`` overflows."""
+    logs: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return logs
+
+
+def log_binomial(trials: int, rate: float) -> Array:
+    """Log-probabilities of 0 .. trials successes."""
+    i = np.arange(trials + 1)
+    logs: Array = log_choose(trials, i) + xlogy(i, rate) + xlog1py(trials - i, -rate)
+    return logs
+
+
 def _binomial(rows: int, rate: float) -> Array:
     """Log-probabilities of 0 .. rows sampled rows, without a far tail of mass below ``TAIL``.
 
     Leaving it out of Q only raises P - exp(e) Q; leaving it out of P is made up for in :func:`group_delta`.
     """
-    i = np.arange(rows + 1)
-    ways = gammaln(rows + 1) - gammaln(i + 1) - gammaln(rows - i + 1)
-    missed = (rows - i) * math.log1p(-rate) if rate < 1 else np.where(i == rows, 0.0, -np.inf)
-    weights: Array = ways + i * math.log(rate) + missed
+    weights = log_binomial(rows, rate)
     tail = np.cumsum(np.exp(weights[::-1]))[::-1]
     return weights[: max(1, int(np.count_nonzero(tail > TAIL)))]
 
@@ -92,7 +102,7 @@ def _log_density(x: Array, weights: Array, sign: int, sigma: float) -> tuple[Arr
     """log of the mixture's density over N(0, sigma^2)'s, and its derivative."""
     i = np.arange(weights.size, dtype=np.float64)
     terms = weights + (sign * np.outer(x, i) - i * i / 2) / sigma**2
-    total, shares = _log_sum(terms)
+    total, shares = log_sum(terms)
     return total, sign * (shares @ i) / sigma**2
 
 
@@ -130,11 +140,14 @@ def _where_loss_is(epsilons: Array, up: Array, down: Array, sigma: float) -> Arr
 def _log_tail(x: Array, weights: Array, sign: int, sigma: float) -> Array:
     """log of the mixture's mass above x."""
     i = np.arange(weights.size, dtype=np.float64)
-    return _log_sum(weights + log_ndtr((sign * i - x[:, None]) / sigma))[0]
+    return log_sum(weights + log_ndtr((sign * i - x[:, None]) / sigma))[0]
 
 
-def _log_sum(terms: Array) -> tuple[Array, Array]:
-    """log of the sum of exponentials of every row, and each term's share of it."""
+def log_sum(terms: Array) -> tuple[Array, Array]:
+    """log of the sum of exponentials of every row, and each term's share of it.
+
+    In one pass, where scipy's ``logsumexp`` and ``softmax`` take four and more than twice the time.
+    """
     largest = terms.max(axis=1, keepdims=True)
     shares = np.exp(terms - largest)
     total = shares.sum(axis=1, keepdims=True)

@@ -1,9 +1,10 @@
 """The accounting that GAP and DPDGC state: Renyi divergences, with batches of a fixed size where a record is replaced.
 
 Used for one thing only: to find the noise a *published* mode adds for the epsilon its paper claims. What graphveil itself proves
-never comes from here (``loss.py``). Zero-out (GAP): Poisson batches, the usual Renyi accountant. Replace (DPDGC and the baselines
-in its Table 2): batches drawn without replacement (Wang, Balle and Kasiviswanathan 2019, theorem 27). With rate g, order a and a
-Gaussian of noise z per unit of sensitivity,
+never comes from here (``loss.py``). Zero-out (GAP): Poisson batches, the Renyi accountant of dp_accounting. Replace
+(DPDGC and the baselines in its Table 2): batches drawn without replacement, which dp_accounting bounds by another theorem than
+the papers' library (Wang, Balle and Kasiviswanathan 2019, theorem 27). With rate g, order a and a Gaussian of noise z per unit of
+sensitivity,
 
     exp((a - 1) r(a)) = 1 + C(a, 2) g^2 min(4 (e^{1/z^2} - 1), 2 e^{1/z^2})
                           + sum_{j = 3}^{a} C(a, j) g^j min(4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), 2 e^{j (j - 1) / (2 z^2)}),
@@ -21,8 +22,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
+from graphveil.privacy.accounting.group_loss import log_choose
 from graphveil.privacy.plan import calibrate_scale
 from graphveil.privacy.promise import Promise, Relation
 
@@ -45,29 +47,27 @@ def claimed_noise(promise: Promise, *, steps: int, rate: float, stages: int = 1,
 
 @lru_cache(maxsize=256)
 def _noise(target: float, delta: float, replaced: bool, steps: int, rate: float, gaussians: int) -> float:
-    divergence = fixed_batch_divergence if replaced else poisson_divergence
-
-    def epsilon(z: float) -> float:
-        total = gaussians * ORDERS / (2 * z**2) + steps * divergence(z, rate)
-        return float(np.min(total + np.log1p(-1 / ORDERS) - np.log(ORDERS * delta) / (ORDERS - 1)))
-
-    return calibrate_scale(epsilon, target)
+    epsilon = fixed_batch_epsilon if replaced else poisson_epsilon
+    return calibrate_scale(lambda z: epsilon(z, steps, rate, gaussians, delta), target)
 
 
-def poisson_divergence(noise: float, rate: float) -> Array:
-    """r(a) of one Gaussian step on a Poisson batch, one row being there or not, at every order of ``ORDERS``.
+def poisson_epsilon(noise: float, steps: int, rate: float, gaussians: int, delta: float) -> float:
+    """Epsilon of Gaussian steps on Poisson batches, one row being there or not, and of plain Gaussian releases."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
 
-    ``sum_j C(a, j) g^j (1 - g)^(a - j) e^{j (j - 1) / (2 z^2)}`` is its exact moment at whole orders
-    (Mironov, Talwar and Zhang 2019).
-    """
-    if rate >= 1:
-        return _plain(noise)
-    bounds = []
-    for a in range(2, int(ORDERS[-1]) + 1):
-        j = np.arange(a + 1)
-        weights = _log_choose(a, j) + j * math.log(rate) + (a - j) * math.log1p(-rate)
-        bounds.append(logsumexp(weights + j * (j - 1) / (2 * noise**2)) / (a - 1))
-    return np.array(bounds)
+    step = GaussianDpEvent(noise)
+    accountant = RdpAccountant(orders=ORDERS.astype(float))
+    accountant.compose(PoissonSampledDpEvent(min(rate, 1.0), step), steps)
+    if gaussians:
+        accountant.compose(step, gaussians)
+    return float(accountant.get_epsilon(delta))
+
+
+def fixed_batch_epsilon(noise: float, steps: int, rate: float, gaussians: int, delta: float) -> float:
+    """The same for batches drawn without replacement, one row being another."""
+    total = gaussians * _plain(noise) + steps * fixed_batch_divergence(noise, rate)
+    return float(np.min(total + np.log1p(-1 / ORDERS) - np.log(ORDERS * delta) / (ORDERS - 1)))
 
 
 def fixed_batch_divergence(noise: float, rate: float) -> Array:
@@ -82,7 +82,7 @@ def fixed_batch_divergence(noise: float, rate: float) -> Array:
     term[2] = min(math.log(4) + _log_expm1(1 / noise**2), math.log(2) + 1 / noise**2)
     term += j * math.log(rate)
     bounds = [
-        logsumexp(np.append(_log_choose(a, j[2 : a + 1]) + term[2 : a + 1], 0.0)) / (a - 1)
+        logsumexp(np.append(log_choose(a, j[2 : a + 1]) + term[2 : a + 1], 0.0)) / (a - 1)
         for a in range(2, largest + 1)
     ]
     amplified: Array = np.minimum(_plain(noise), np.array(bounds))
@@ -101,16 +101,11 @@ def _central_moments(noise: float, largest: int) -> Array:
     logs[0] = 0.0
     for order in range(2, largest + 1, 2):
         i = np.arange(order + 1)
-        terms = _log_choose(order, i) + i * (i - 1) / (2 * noise**2)
+        terms = log_choose(order, i) + i * (i - 1) / (2 * noise**2)
         peak = float(terms.max())
         total = math.fsum(np.where((order - i) % 2, -1.0, 1.0) * np.exp(terms - peak))
         if total > CERTAIN_DIGITS:
             logs[order] = peak + math.log(total)
-    return logs
-
-
-def _log_choose(n: int, k: NDArray[np.int64]) -> Array:
-    logs: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return logs
 
 

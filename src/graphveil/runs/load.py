@@ -1,0 +1,48 @@
+"""A model, or its certificate alone, from the folder that ``Model.save`` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import graphveil.exchange.randomizers  # noqa: F401  rounds on certificates name randomizers by kind
+from graphveil.errors import InputError
+from graphveil.files import read_json
+from graphveil.methods.base import PrivateMethod
+from graphveil.methods.model import Model
+from graphveil.methods.registry import build
+from graphveil.privacy.certificate import Certificate
+
+
+def as_certificate(body: Any) -> Certificate:
+    """A certificate from its JSON, central or local, schema 1 or 2."""
+    return Certificate.from_json(body)
+
+
+def read_certificate(run: Path) -> Certificate:
+    """The certificate in a run folder."""
+    return as_certificate(read_json(run / "certificate.json"))
+
+
+def method_of(certificate: Certificate) -> PrivateMethod:
+    """The method that made a run, with its options."""
+    return build(certificate.method, dict(certificate.parameters))
+
+
+def load_model(path: str | Path) -> Model:
+    """A model saved by :meth:`Model.save`."""
+    from safetensors.numpy import load_file
+
+    folder = Path(path)
+    config = read_json(folder / "model.json")
+    certificate = read_certificate(folder)
+    try:
+        arrays = load_file(folder / "model.safetensors")
+    except Exception as error:  # safetensors raises its own, undocumented types
+        raise InputError(f"{folder / 'model.safetensors'} cannot be read: {error}") from None
+    try:
+        method = build(config["method"], config["parameters"])
+        ids = read_json(folder / "ids.json") if (folder / "ids.json").exists() else None
+        return Model(method, method.restore(config["predictor"], arrays), certificate, ids)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None
