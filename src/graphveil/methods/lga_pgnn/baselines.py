@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.exchange.randomizers import LaplaceRows
-from graphveil.methods.common.report_options import RangeOptions
+from graphveil.methods.common.reporting import RangeOptions
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
 from graphveil.methods.local_method import Session
 from graphveil.privacy.facts import PublicFacts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from graphveil.methods.common.report_options import RangeOptions
+from graphveil.methods.common.reporting import RangeOptions
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn
 from graphveil.methods.local_method import Session
 from graphveil.methods.options import Count, Options, Range

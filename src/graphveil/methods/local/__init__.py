@@ -9,7 +9,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
 from graphveil.exchange.report import Round
 from graphveil.methods.card import Card
-from graphveil.methods.common.report_options import AdamOptions
+from graphveil.methods.common.reporting import AdamOptions
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts

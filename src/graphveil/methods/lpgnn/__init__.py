@@ -8,7 +8,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.report import Round
 from graphveil.methods.card import Card
 from graphveil.methods.common.propagated_method import PropagatedMethod
-from graphveil.methods.common.report_options import Backbone
+from graphveil.methods.common.reporting import Backbone
 from graphveil.methods.local_method import Session
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
