@@ -80,11 +80,11 @@ class RangeOptions(Options):
 
 
 def vertex_rounds(
-    facts: PublicFacts, promise: Local, randomizer: Callable[[PublicFacts, float], Randomizer]
+    facts: PublicFacts, promise: Local, randomizer: Callable[[PublicFacts, float], Randomizer] | None = None
 ) -> tuple[Round, ...]:
-    """Features by this ``randomizer`` and labels by k-RR, where they have an epsilon."""
+    """Features by this ``randomizer`` (if they are read) and labels by k-RR, where they have an epsilon."""
     found = []
-    if not isinstance(promise.features, Openness):
+    if randomizer is not None and not isinstance(promise.features, Openness):
         found.append(Round("features", Part.FEATURES, randomizer(facts, promise.features)))
     if not isinstance(promise.labels, Openness):
         found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Annotated, Literal
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
+from graphveil.exchange.randomizers import LabelHistogram
 from graphveil.exchange.report import Round
 from graphveil.methods.card import Card
-from graphveil.methods.common.reporting import AdamOptions
+from graphveil.methods.common.reporting import AdamOptions, vertex_rounds
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor, Session
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
@@ -69,12 +69,10 @@ class LocalRecipe(AdamOptions, LocalMethod):
             raise InputError("local does not read features (they do not help here): use --features-epsilon withheld")
         if promise.edges is Openness.WITHHELD:
             raise InputError("local needs edges: --edges-epsilon raw (public edges), or an epsilon (histograms)")
-        found = []
-        if not isinstance(promise.labels, Openness):
-            found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
-        if not isinstance(promise.edges, Openness):
-            found += self._histogram_rounds(facts, promise.edges, mean_degree)
-        return tuple(found)
+        labels = vertex_rounds(facts, promise)
+        if isinstance(promise.edges, Openness):
+            return labels
+        return (*labels, *self._histogram_rounds(facts, promise.edges, mean_degree))
 
     def _histogram_rounds(self, facts: PublicFacts, budget: float, mean_degree: float) -> list[Round]:
         """One or two; with noisy degrees the mean degree is not public, so it may not choose between them."""
