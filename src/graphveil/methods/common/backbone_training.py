@@ -24,7 +24,7 @@ from graphveil.learn.backbones import ATTENTION
 from graphveil.learn.networks import for_one_graph
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
 from graphveil.methods.common.descent import Descent, Fitted, descend
-from graphveil.methods.common.report_options import TrainingOptions
+from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.options import Natural
 from graphveil.privacy.noise import Array
 
@@ -53,13 +53,9 @@ class NoisyLabels:
         response: Any = server.rounds["labels"].randomizer
         return cls(reports, response.channel)
 
-    def rows(self, mask: np.ndarray) -> np.ndarray:
-        """Who has reported, of these."""
-        return np.flatnonzero(mask & (self.reports >= 0))
-
     def learning_rows(self, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Who has reported for training and who for validation; some of each, or an error."""
-        train, validation = self.rows(masks["train"]), self.rows(masks["calibration"])
+        train, validation = (np.flatnonzero(masks[kind] & (self.reports >= 0)) for kind in ("train", "calibration"))
         if not (len(train) and len(validation)):
             raise InputError("training on reports needs labelled train and validation vertices: check the split")
         return train, validation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers import LabelResponse, MultiBit
+from graphveil.exchange.randomizers import MultiBit
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.common.report_options import PropagationOptions, RangeOptions
+from graphveil.methods.common.reporting import PropagationOptions, RangeOptions, vertex_rounds
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
@@ -56,13 +56,11 @@ class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
         asked = () if promise.edges is Openness.RAW else self.rounds_on_lists(facts, promise)
         if promise.labels is Openness.WITHHELD or (self.reads_features and promise.features is Openness.WITHHELD):
             raise InputError(f"{self.name} needs features and labels: give each an epsilon (or raw)")
-        found = []
-        if not isinstance(promise.features, Openness):
-            randomizer = MultiBit(promise.features, facts.features, self.lower, self.upper)
-            found.append(Round("features", Part.FEATURES, randomizer))
-        if not isinstance(promise.labels, Openness):
-            found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
-        return (*found, *asked)
+        return (*vertex_rounds(facts, promise, self.randomizer), *asked)
+
+    def randomizer(self, facts: PublicFacts, budget: float) -> MultiBit:
+        """What every vertex does to its features."""
+        return MultiBit(budget, facts.features, self.lower, self.upper)
 
     def list_budget(self, promise: Local) -> float:
         """The epsilon of contact lists; to withhold them is refused."""

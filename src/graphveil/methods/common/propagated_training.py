@@ -17,7 +17,7 @@ import numpy as np
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import kprop, normalised
-from graphveil.methods.common.report_options import PropagationOptions
+from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.local_method import ScoresPredictor
 from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array

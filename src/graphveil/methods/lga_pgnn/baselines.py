@@ -11,7 +11,7 @@ import numpy as np
 
 from graphveil.exchange.randomizers import LaplaceRows
 from graphveil.exchange.server import Server
-from graphveil.methods.common.report_options import RangeOptions
+from graphveil.methods.common.reporting import RangeOptions
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from graphveil.exchange.server import Server
-from graphveil.methods.common.report_options import RangeOptions
+from graphveil.methods.common.reporting import RangeOptions
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn
 from graphveil.methods.options import Count, Options, Range
 from graphveil.privacy.local import Local

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers import LabelResponse
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.report_options import TrainingOptions
+from graphveil.methods.common.reporting import TrainingOptions, vertex_rounds
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import Local, Openness
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
@@ -69,12 +68,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
             raise InputError(f"{self.name} learns from features: give --features-epsilon an epsilon (or raw)")
         if not self.reads_features and promise.features is not Openness.WITHHELD:
             raise self._reads_none()
-        found = []
-        if not isinstance(promise.features, Openness):
-            found.append(Round("features", Part.FEATURES, self.randomizer(facts, promise.features)))
-        if not isinstance(promise.labels, Openness):
-            found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
-        return tuple(found)
+        return vertex_rounds(facts, promise, self.randomizer)
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         return (*super().public_statements(promise), EDGES_PUBLIC)

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
+from graphveil.exchange.randomizers import LabelHistogram
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.report_options import AdamOptions
+from graphveil.methods.common.reporting import AdamOptions, vertex_rounds
 from graphveil.methods.local_method import LocalMethod, ScoresPredictor
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
@@ -70,12 +70,10 @@ class LocalRecipe(AdamOptions, LocalMethod):
             raise InputError("local does not read features (they do not help here): use --features-epsilon withheld")
         if promise.edges is Openness.WITHHELD:
             raise InputError("local needs edges: --edges-epsilon raw (public edges), or an epsilon (histograms)")
-        found = []
-        if not isinstance(promise.labels, Openness):
-            found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
-        if not isinstance(promise.edges, Openness):
-            found += self._histogram_rounds(facts, promise.edges)
-        return tuple(found)
+        labels = vertex_rounds(facts, promise)
+        if isinstance(promise.edges, Openness):
+            return labels
+        return (*labels, *self._histogram_rounds(facts, promise.edges))
 
     def _histogram_rounds(self, facts: PublicFacts, budget: float) -> list[Round]:
         """One or two; with noisy degrees the mean degree is not public, so it may not choose between them."""

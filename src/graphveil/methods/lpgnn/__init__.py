@@ -9,7 +9,7 @@ from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
 from graphveil.methods.common.propagated_method import PropagatedMethod
-from graphveil.methods.common.report_options import Backbone
+from graphveil.methods.common.reporting import Backbone
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from graphveil.methods.common.propagated_method import PAPER_SCALE, PaperLoss, PropagatedMethod
-from graphveil.methods.common.report_options import Backbone
+from graphveil.methods.common.reporting import Backbone
 from graphveil.methods.lpgnn import Lpgnn
 
 
