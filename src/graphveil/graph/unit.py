@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from graphveil.graph.lists import GRID
-from graphveil.graph.rows import DenseRows, Rows, SparseRows
+from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
 
 _LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are treated as zero
 
@@ -21,7 +20,7 @@ def unit_rows(rows: Rows) -> Rows:
     if isinstance(rows, SparseRows):
         return SparseRows(_unit_sparse(rows.values))
     if isinstance(rows, DenseRows):
-        return DenseRows(torch.from_numpy(unit_array(rows.values.numpy(force=True))))
+        return DenseRows(tensor(unit_array(rows.values.numpy(force=True))))
     raise TypeError(f"cannot normalise {type(rows).__name__}")
 
 
@@ -32,7 +31,7 @@ def truncated(rows: Rows) -> Rows:
             sp.csr_matrix((_truncate(rows.values.data), rows.values.indices, rows.values.indptr), rows.shape)
         )
     if isinstance(rows, DenseRows):
-        return DenseRows(torch.from_numpy(_truncate(rows.values.numpy(force=True))))
+        return DenseRows(tensor(_truncate(rows.values.numpy(force=True))))
     raise TypeError(f"cannot truncate {type(rows).__name__}")
 
 

@@ -19,8 +19,8 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph.data.splits import add_note
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, features_tensor, scipy_features
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import features_tensor, scipy_features
 from graphveil.graph.lists import Lists
 
 Step = Callable[[Data, str], Data]

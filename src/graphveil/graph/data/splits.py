@@ -15,8 +15,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, features_tensor, scipy_features
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import features_tensor, scipy_features
 
 Fractions = tuple[float, float, float]
 FRACTIONS: Fractions = (0.75, 0.10, 0.15)
