@@ -65,7 +65,7 @@ class Graph:
         """
         has_features = self.rows.occupied().numpy()
         learning = self.masks["train"] | self.masks["calibration"]
-        return has_features | (learning & (self.labels != UNLABELLED))
+        return np.asarray(has_features | (learning & (self.labels != UNLABELLED)))
 
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""

@@ -64,7 +64,8 @@ class DenseRows:
     def squared_norms(self) -> Tensor:
         import torch
 
-        return torch.linalg.vector_norm(self.values, dim=1).square_()
+        norms: Tensor = torch.linalg.vector_norm(self.values, dim=1)
+        return norms.square_()
 
     def occupied(self) -> Tensor:
         return (self.values != 0).any(dim=1)

@@ -58,4 +58,4 @@ def class_mixing(data: Data) -> np.ndarray | None:
     known = (u != UNLABELLED) & (v != UNLABELLED)
     classes = int(data.get("num_classes") or labels.max(initial=-1) + 1)
     counts = np.bincount(u[known] * classes + v[known], minlength=classes * classes).reshape(classes, classes)
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))

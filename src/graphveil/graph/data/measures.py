@@ -88,7 +88,8 @@ def class_insensitive_homophily(arcs: np.ndarray, labels: np.ndarray) -> float |
 
     .. math:: \hat h = \frac{1}{C-1} \sum_c \max\Bigl(0,\; h_c - \frac{|\{i: y_i = c\}|}{n}\Bigr)
 
-    with :math:`h_c` the share of the arcs that leave class ``c`` and stay in it.
+    with :math:`h_c` the share of the arcs that leave class ``c`` and stay in it. ``torch_geometric.utils.homophily`` agrees
+    where every label is known, stops at a node without one, and rounds to float32.
     """
     u, v = _labelled(arcs, labels)
     known = labels[labels != UNLABELLED]

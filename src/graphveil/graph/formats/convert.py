@@ -16,7 +16,7 @@ from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import NAMES, features_tensor, scipy_features
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx  # type: ignore[import-untyped]
 
 _PUBLIC = ("num_classes", "notes", "name", *NAMES)
 
