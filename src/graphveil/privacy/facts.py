@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.errors import InputError
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 KINDS = ("train", "calibration", "query", "other")
 
