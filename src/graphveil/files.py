@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,13 @@ from graphveil.errors import InputError
 
 
 @contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """A path to write to; if nothing goes wrong it becomes ``path``, durably, else it is removed."""
-    beside = path.with_name(f".{path.name}.part")
+def draft(path: Path, kept: Path | None = None) -> Iterator[Path]:
+    """A path to write to; if nothing goes wrong it becomes ``path``, durably, else it is removed.
+
+    ``kept``: a draft of the caller's, which stays when something goes wrong, to be continued later. Other drafts have
+    names of their own, so that two processes never write to the same one.
+    """
+    beside = kept or path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         yield beside
         with beside.open("rb+") as file:
@@ -25,7 +30,8 @@ def draft(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        if kept is None:
+            beside.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -28,9 +28,9 @@ def names(folder: Path) -> list[str]:
 def test_a_file_is_fetched_once_and_reported(serve, tmp_path: Path) -> None:
     server, seen = serve({"a.bin": BODY}), []
     target = tmp_path / "raw" / "a.bin"
-    fetch(f"{server.url}/a.bin", target, sha256=SHA256, progress=lambda done, total: seen.append((done, total)))
+    fetch(f"{server.url}/a.bin", target, sha256=SHA256, progress=lambda *told: seen.append(told))
     assert target.read_bytes() == BODY and names(target.parent) == ["a.bin"]
-    assert seen[-1] == (len(BODY), len(BODY))
+    assert seen[-1] == ("a.bin", len(BODY), len(BODY))
     fetch(f"{server.url}/a.bin", target, sha256=SHA256)
     assert len(server.requests) == 1
 
@@ -60,13 +60,11 @@ def test_a_killed_process_leaves_no_target_and_the_retry_completes(serve, tmp_pa
     server.pause = 0.02
     target = tmp_path / "a.bin"
     script = (
-        "import importlib.util, pathlib, sys;"
-        "spec = importlib.util.spec_from_file_location('download', sys.argv[1]);"
-        "module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module); module.CHUNK = 4096;"
-        "module.fetch(sys.argv[2], pathlib.Path(sys.argv[3]))"
+        "import pathlib, sys; import graphveil.graph.data.download as module; module.CHUNK = 4096;"
+        "module.fetch(sys.argv[1], pathlib.Path(sys.argv[2]))"
     )
-    arguments = [sys.executable, "-c", script, module.__file__, f"{server.url}/a.bin", str(target)]
-    source = Path(module.__file__).parents[2]
+    arguments = [sys.executable, "-c", script, f"{server.url}/a.bin", str(target)]
+    source = Path(module.__file__).parents[3]
     process = subprocess.Popen(arguments, env={**os.environ, "PYTHONPATH": str(source)})
     part = tmp_path / "a.bin.part"
     deadline = time.monotonic() + 20
@@ -127,5 +125,5 @@ def test_without_network_the_message_names_file_and_folder(tmp_path: Path) -> No
 
 def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         fetch("http://127.0.0.1:9/a.bin", tmp_path / "file" / "a.bin", attempts=1)

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 import graphveil.graph.formats.tables as tables
 from graphveil.errors import DataWarning, InputError
-from graphveil.graph import load_dataset, read_npz, validate
+from graphveil.graph import load_dataset, read_npz
 from graphveil.graph.formats.columns import Column, parse_column, parse_columns
 from graphveil.graph.formats.importing import Imported, ImportPlan, import_graph
 from graphveil.graph.formats.tables import TableFile
+from graphveil.graph.validate import validate
 
 NODES = "id,age,sex,city,group\nann,30,f,Rom,a\nbob,60,m,Oslo,b\ncat,0,x,Rom,\ndan,120,m,Bern,a\n"
 EDGES = "from,to\nann,bob\nbob,cat\ncat,ann\n"

@@ -13,9 +13,10 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph import cards, load_dataset, validate, write_npz
+from graphveil.graph import cards, load_dataset, write_npz
 from graphveil.graph.data.places import WHEEL, availability, wheel_files
 from graphveil.graph.data.wheel import cora_arrays
+from graphveil.graph.validate import validate
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 needs_wheel = pytest.mark.skipif(wheel_files() is None, reason=f"{WHEEL} is not installed")

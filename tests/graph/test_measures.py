@@ -84,5 +84,5 @@ def test_a_picture_is_written(graph: Data, tmp_path: Path, suffix: str) -> None:
 def test_a_picture_needs_a_known_format_and_a_folder(graph: Data, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.png, \.pdf or \.svg"):
         plot_graph(graph, tmp_path / "graph.txt")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         plot_graph(graph, tmp_path / "missing" / "graph.png")

@@ -18,8 +18,9 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import read_npz, write_npz
+from graphveil.graph.arrays import undirected_pairs
 from graphveil.graph.formats.npz import read_arrays, write_arrays
-from graphveil.graph.layout import arrays_from_data, data_from_arrays, undirected_pairs
+from graphveil.graph.layout import arrays_from_data, data_from_arrays
 
 
 def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
@@ -129,10 +130,10 @@ def test_a_missing_array_is_named(small: Data, tmp_path: Path) -> None:
 
 
 def test_an_unwritable_place_leaves_nothing_behind(small: Data, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_npz(small, tmp_path / "missing" / "g.npz")
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_npz(small, tmp_path / "folder.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
 

@@ -8,8 +8,9 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph import Lists, powerlaw_sbm, prepare, validate
+from graphveil.graph import Lists, powerlaw_sbm, prepare
 from graphveil.graph.data.preparation import STEPS, cut_lists
+from graphveil.graph.validate import validate
 
 
 def test_the_largest_component_is_renumbered_in_order(small: Data) -> None:

@@ -20,9 +20,9 @@ from graphveil.graph import (
     random_split,
     seeded_splits,
     stratified_split,
-    validate,
 )
 from graphveil.graph.data.splits import cut_edges
+from graphveil.graph.validate import validate
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

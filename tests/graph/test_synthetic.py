@@ -11,8 +11,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from graphveil.errors import InputError
-from graphveil.graph import csbm, load_dataset, powerlaw_sbm, statistics, validate
+from graphveil.graph import csbm, load_dataset, powerlaw_sbm, statistics
 from graphveil.graph.data.synthetic import _pairs_across, _pairs_inside
+from graphveil.graph.validate import validate
 
 
 @pytest.mark.parametrize("phi", [-1.0, -0.5, 0.0, 0.3, 1.0])

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphveil.errors import DataWarning, InputError
-from graphveil.graph import DenseRows, SparseRows, validate
+from graphveil.graph import DenseRows, SparseRows
 from graphveil.graph.layout import csr_tensor, scipy_features
+from graphveil.graph.validate import validate
 
 
 def quietly(data: Data, **options: object):

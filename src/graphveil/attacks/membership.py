@@ -24,7 +24,7 @@ from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.target import TINY, as_graph, posteriors
 from graphveil.errors import InputError
 from graphveil.graph import UNLABELLED, Graph
-from graphveil.graph.blank import blanked
+from graphveil.graph.graph import blanked
 from graphveil.methods.base import PrivateMethod, Progress
 
 CALIBRATION = 0.1  # share of the members a method may choose on; they are not part of the game

@@ -11,7 +11,7 @@ from graphveil.cli import options as opt
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from graphveil.graph.data.registry import Card
+    from graphveil.graph.data.registry import DatasetCard
 
 EXACT = "exact figures: publish them only if the graph is public"
 
@@ -81,9 +81,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
     from graphveil.graph.data.measures import degree_histogram, statistics
 
     with opt.progress_bar() as bar:
-        data = load_dataset(
-            name, prepare=prepare, progress=lambda file: lambda done, total: bar(file, done, total or done)
-        )
+        data = load_dataset(name, prepare=prepare, progress=bar)
     figures = statistics(data)
     body |= {
         "measured": True,
@@ -100,7 +98,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
     return body
 
 
-def _card(card: Card) -> dict[str, Any]:
+def _card(card: DatasetCard) -> dict[str, Any]:
     plain = ("name", "summary", "nodes", "edges", "features", "classes", "homophily", "class_homophily", "isolated")
     return {key: getattr(card, key) for key in plain} | {
         "component": card.component,
@@ -129,7 +127,7 @@ def _card(card: Card) -> dict[str, Any]:
     }
 
 
-def _printed(card: Card | None) -> dict[str, Any]:
+def _printed(card: DatasetCard | None) -> dict[str, Any]:
     keys = ("nodes", "edges", "features", "classes", "homophily", "class_homophily", "mean_degree", "isolated")
     return {key: getattr(card, key) for key in keys}
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.graph.lists import Lists
-from graphveil.graph.rows import Rows
+from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
 
 UNLABELLED = -1
-KINDS = ("train", "calibration", "query")
-"""The public, disjoint kinds of records: ``train_mask``, ``val_mask`` and ``test_mask`` of PyG, in this order."""
+MASK_OF = {"train": "train_mask", "calibration": "val_mask", "query": "test_mask"}
+"""PyG's mask of every public kind of record; the kinds are disjoint."""
+MASKS = tuple(MASK_OF.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,7 @@ class Graph:
         rows: float64 feature rows, all finite.
         labels: int64, ``-1`` where there is none.
         lists: everybody's contact lists.
-        masks: boolean array per kind of record (:data:`KINDS`), pairwise disjoint. Public.
+        masks: boolean array per kind of record (:data:`MASK_OF`), pairwise disjoint. Public.
         classes: number of classes. Public, declared or noted in ``notes``.
         directed: whether one friendship is one arc (else it is two). Public, declared.
         notes: assumptions a certificate has to print.
@@ -40,7 +42,7 @@ class Graph:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        masks = [np.asarray(self.masks[kind]) for kind in KINDS]
+        masks = [np.asarray(self.masks[kind]) for kind in MASK_OF]
         if any(mask.dtype != bool or mask.shape != (self.nodes,) for mask in masks):
             raise InputError(f"every mask must be a boolean array of length {self.nodes}")
         if np.sum(masks, axis=0).max(initial=0) > 1:
@@ -63,13 +65,28 @@ class Graph:
         """
         has_features = self.rows.occupied().numpy()
         learning = self.masks["train"] | self.masks["calibration"]
-        return has_features | (learning & (self.labels != UNLABELLED))
+        return np.asarray(has_features | (learning & (self.labels != UNLABELLED)))
 
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""
         return replace(self, lists=Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), self.nodes))
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{kind} {int(self.masks[kind].sum())}" for kind in KINDS)
+        kinds = ", ".join(f"{kind} {int(self.masks[kind].sum())}" for kind in MASK_OF)
         size = f"{self.nodes} nodes, {self.lists.arcs} arcs, {self.features} features, {self.classes} classes"
         return f"Graph({size}; {kinds})"
+
+
+def blanked(graph: Graph, gone: np.ndarray) -> Graph:
+    """The zero-out world of several people: no features, label or contacts for anybody under the mask ``gone``."""
+    gone = np.asarray(gone, dtype=bool)
+    rows: Rows
+    if isinstance(graph.rows, SparseRows):
+        rows = SparseRows(sp.diags((~gone).astype(np.float64)) @ graph.rows.values)
+    elif isinstance(graph.rows, DenseRows):
+        rows = DenseRows(graph.rows.values.masked_fill(tensor(gone)[:, None], 0.0))
+    else:
+        raise TypeError(f"cannot blank rows of {type(graph.rows).__name__}")
+    arcs = graph.lists.edge_index()
+    lists = Lists.from_edge_index(arcs[:, ~gone[arcs].any(axis=0)], graph.nodes)
+    return replace(graph, rows=rows, labels=np.where(gone, UNLABELLED, graph.labels), lists=lists)

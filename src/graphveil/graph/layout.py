@@ -1,9 +1,9 @@
-"""Between the arrays of a graph file (:mod:`graphveil.graph.formats.npz`) and PyG ``Data``: nothing is lost either way."""
+"""Between a graph file (:mod:`graphveil.graph.formats.npz`) and PyG ``Data``: nothing is lost either way."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,17 +11,25 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.validate import to_scipy
-
-Arrays = Mapping[str, np.ndarray]
+from graphveil.graph.arrays import Arrays, both_directions, feature_arrays, label_arrays, undirected_pairs, unique_arcs
+from graphveil.graph.formats.npz import read_arrays, write_arrays
+from graphveil.graph.graph import MASKS, UNLABELLED
 
 DENSE_FROM = 0.1
 """Share of non-zeros from which features become a dense tensor. It is measured on the file: a choice made for public
 benchmark files. It changes time and memory only, never a result, and those are not part of a promise."""
 
-MASKS = ("train_mask", "val_mask", "test_mask")
 NAMES = ("class_names", "feature_names", "genre_names")
+
+
+def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
+    """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
+    return data_from_arrays(read_arrays(path, sha256=sha256), directed=directed)
+
+
+def write_npz(data: Data, path: str | Path) -> Path:
+    """Write ``data`` as a graph file. Equal graphs give equal bytes; the file appears complete or not at all."""
+    return write_arrays(arrays_from_data(data), path)
 
 
 def data_from_arrays(arrays: Arrays, *, directed: bool | None = None) -> Data:
@@ -92,26 +100,6 @@ def arrays_from_data(data: Data) -> dict[str, np.ndarray]:
     return arrays
 
 
-def feature_arrays(x: sp.csr_matrix) -> dict[str, np.ndarray]:
-    """``x_*`` arrays of a canonical CSR matrix without stored zeros."""
-    binary = bool((x.data == 1).all())
-    arrays = {
-        "x_indptr": x.indptr.astype(np.int64),
-        "x_indices": x.indices.astype(np.int32),
-        "x_shape": np.array(x.shape, dtype=np.int64),
-        "x_binary": np.array(binary),
-    }
-    return arrays if binary else arrays | {"x_data": x.data.astype(np.float32)}
-
-
-def label_arrays(labels: np.ndarray) -> dict[str, np.ndarray]:
-    """``y`` with the placeholder 0 for unlabelled nodes, and their list."""
-    missing = np.flatnonzero(labels == UNLABELLED)
-    codes = np.maximum(labels, 0)
-    arrays = {"y": codes.astype(np.int16 if codes.max(initial=0) < 2**15 else np.int32)}
-    return arrays | {"unlabeled_nodes": missing.astype(np.int32)} if missing.size else arrays
-
-
 def scipy_features(data: Data) -> sp.csr_matrix:
     """``data.x`` as canonical CSR without stored zeros."""
     if data.x is None:
@@ -121,33 +109,19 @@ def scipy_features(data: Data) -> sp.csr_matrix:
     return x
 
 
-def both_directions(edges: np.ndarray, nodes: int) -> np.ndarray:
-    """Arcs (u, v) and (v, u) of every edge, sorted, as int64 ``(2, arcs)``. Repeated edges stay repeated."""
-    u, v = edges.astype(np.int64)
-    other = u != v
-    keys = np.concatenate([u * nodes + v, v[other] * nodes + u[other]])
-    keys.sort()
-    return np.stack(np.divmod(keys, max(nodes, 1)))
-
-
-def undirected_pairs(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """Every unordered pair once as (u, v), u < v, sorted; self-loops dropped. int32 ``(2, E)``."""
-    u, v = pairs[:, pairs[0] != pairs[1]]
-    return unique_arcs((np.minimum(u, v), np.maximum(u, v)), nodes)
-
-
-def unique_arcs(pairs: np.ndarray | tuple[np.ndarray, np.ndarray], nodes: int) -> np.ndarray:
-    """The distinct columns of ``pairs``, sorted. int32 ``(2, A)``."""
-    keys = sorted_unique(pairs[0].astype(np.int64) * nodes + pairs[1])
-    return np.stack(np.divmod(keys, max(nodes, 1))).astype(np.int32)
-
-
-def sorted_unique(keys: np.ndarray) -> np.ndarray:
-    """The distinct values in order; sorts ``keys`` in place (several times faster than hashing millions of keys)."""
-    keys.sort()
-    kept = np.ones(keys.size, dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=kept[1:])
-    return keys[kept]
+def to_scipy(x: torch.Tensor) -> sp.csr_matrix:
+    """A torch sparse (COO or CSR) matrix as canonical SciPy CSR of the same values, sharing memory where possible."""
+    if x.layout == torch.sparse_coo:
+        x = x.coalesce().to_sparse_csr()
+    if x.layout != torch.sparse_csr:
+        raise InputError(f"data.x has the layout {x.layout}: give a dense, sparse COO or sparse CSR matrix")
+    x = x.detach().cpu()
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    matrix = sp.csr_matrix(parts, shape=tuple(x.shape))
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def csr_tensor(x: sp.csr_matrix) -> torch.Tensor:

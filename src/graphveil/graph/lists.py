@@ -55,7 +55,7 @@ class Lists:
 
     @property
     def nodes(self) -> int:
-        return self._matrix.shape[0]
+        return int(self._matrix.shape[0])
 
     @property
     def arcs(self) -> int:
@@ -69,7 +69,7 @@ class Lists:
     @cached_property
     def in_degrees(self) -> np.ndarray:
         """By how many lists everybody is mentioned (int64)."""
-        return np.diff(self._matrix.indptr).astype(np.int64)
+        return np.asarray(np.diff(self._matrix.indptr), dtype=np.int64)
 
     @cached_property
     def _weights(self) -> sp.csr_matrix:
@@ -93,7 +93,7 @@ class Lists:
         messages = np.asarray(messages, dtype=np.float64)
         if messages.shape[0] != self.nodes:
             raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
-        return self._weights @ messages
+        return np.asarray(self._weights @ messages)
 
     def mass_weights(self, floor: int = 1) -> np.ndarray:
         """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
@@ -102,7 +102,7 @@ class Lists:
         at most 1 for any degree, so blanking one record moves the aggregate by at most 1. Weights that are no power
         of two are rounded down, so the bound holds for the stored numbers, not only for the formula.
         """
-        weights = 1.0 / np.sqrt(np.maximum(self.out_degrees, max(int(floor), 1)))
+        weights: np.ndarray = 1.0 / np.sqrt(np.maximum(self.out_degrees, max(int(floor), 1)))
         exact = np.frexp(weights)[0] == 0.5
         return np.where(exact, weights, weights * _SLACK)
 
@@ -113,8 +113,7 @@ class Lists:
         sensitivity of the sum equal to that of the formula.
         """
         values = np.asarray(values, dtype=np.float64)
-        scaled = self.mass_weights(floor)[:, None] * values
-        return np.trunc(scaled / GRID) * GRID
+        return on_grid(self.mass_weights(floor)[:, None] * values)
 
     def capped(self, max_degree: int, rng: np.random.Generator) -> Lists:
         """Keep at most ``max_degree`` entries of everybody's own list, those of smallest random priority.
@@ -153,10 +152,15 @@ class Lists:
         return f"Lists({self.nodes} nodes, {self.arcs} arcs)"
 
 
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """``values`` truncated towards zero to multiples of 2^-24, so that none grows."""
+    return np.asarray(np.trunc(values / GRID) * GRID)
+
+
 def _mix(values: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64: a bijection of 64-bit words in which every input bit moves every output bit."""
     with np.errstate(over="ignore"):
         values = values + np.uint64(0x9E3779B97F4A7C15)
         values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return values ^ (values >> np.uint64(31))
+        return np.asarray(values ^ (values >> np.uint64(31)))

@@ -6,12 +6,20 @@ and asks for row norms (clipping). Keeping those three behind one interface lets
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def tensor(values: np.ndarray) -> Tensor:
+    """A tensor that shares the memory of ``values``; torch is imported here, with the first product, and not before."""
+    import torch
+
+    return torch.from_numpy(values)
 
 
 @runtime_checkable
@@ -54,13 +62,16 @@ class DenseRows:
         return (gradient.T @ self.values).T  # two to three times as fast as values.T @ gradient for few columns
 
     def squared_norms(self) -> Tensor:
-        return torch.linalg.vector_norm(self.values, dim=1).square_()
+        import torch
+
+        norms: Tensor = torch.linalg.vector_norm(self.values, dim=1)
+        return norms.square_()
 
     def occupied(self) -> Tensor:
         return (self.values != 0).any(dim=1)
 
     def take(self, index: np.ndarray) -> DenseRows:
-        return DenseRows(self.values[torch.from_numpy(np.asarray(index))])
+        return DenseRows(self.values[tensor(np.asarray(index))])
 
     def __repr__(self) -> str:
         return f"DenseRows({self.shape[0]} x {self.shape[1]})"
@@ -78,20 +89,20 @@ class SparseRows:
         return self.values.shape[0], self.values.shape[1]
 
     def matmul(self, weight: Tensor) -> Tensor:
-        return torch.from_numpy(self.values @ weight.numpy(force=True))
+        return tensor(self.values @ weight.numpy(force=True))
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
         if self._columns is None:
             self._columns = self.values.T.tocsr()  # about twice as fast as multiplying by the CSC view, every step
-        return torch.from_numpy(self._columns @ gradient.numpy(force=True))
+        return tensor(self._columns @ gradient.numpy(force=True))
 
     def squared_norms(self) -> Tensor:
         squares = self.values.multiply(self.values).sum(axis=1)
-        return torch.from_numpy(np.asarray(squares, dtype=self.values.dtype).ravel())
+        return tensor(np.asarray(squares, dtype=self.values.dtype).ravel())
 
     def occupied(self) -> Tensor:
         filled = sp.csr_matrix((self.values.data != 0, self.values.indices, self.values.indptr), shape=self.shape)
-        return torch.from_numpy(np.asarray(filled.sum(axis=1)).ravel() > 0)
+        return tensor(np.asarray(filled.sum(axis=1)).ravel() > 0)
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(self.values[np.asarray(index)])

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
-from graphveil.graph.lists import GRID
-from graphveil.graph.rows import DenseRows, Rows, SparseRows
+from graphveil.graph.lists import on_grid
+from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
 
 _LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are treated as zero
 
@@ -21,7 +20,7 @@ def unit_rows(rows: Rows) -> Rows:
     if isinstance(rows, SparseRows):
         return SparseRows(_unit_sparse(rows.values))
     if isinstance(rows, DenseRows):
-        return DenseRows(torch.from_numpy(unit_array(rows.values.numpy(force=True))))
+        return DenseRows(tensor(unit_array(rows.values.numpy(force=True))))
     raise TypeError(f"cannot normalise {type(rows).__name__}")
 
 
@@ -29,15 +28,11 @@ def truncated(rows: Rows) -> Rows:
     """Every entry truncated towards zero to the grid 2^-24: rows never grow longer, and sums of up to 2^29 are exact."""
     if isinstance(rows, SparseRows):
         return SparseRows(
-            sp.csr_matrix((_truncate(rows.values.data), rows.values.indices, rows.values.indptr), rows.shape)
+            sp.csr_matrix((on_grid(rows.values.data), rows.values.indices, rows.values.indptr), rows.shape)
         )
     if isinstance(rows, DenseRows):
-        return DenseRows(torch.from_numpy(_truncate(rows.values.numpy(force=True))))
+        return DenseRows(tensor(on_grid(rows.values.numpy(force=True))))
     raise TypeError(f"cannot truncate {type(rows).__name__}")
-
-
-def _truncate(values: np.ndarray) -> np.ndarray:
-    return np.trunc(values / GRID) * GRID
 
 
 def unit_array(values: np.ndarray) -> np.ndarray:
@@ -48,7 +43,8 @@ def unit_array(values: np.ndarray) -> np.ndarray:
     largest = np.abs(values).max(axis=1, keepdims=True)
     usable = largest > _LARGEST_INVERTIBLE
     scaled = np.where(usable, values / np.where(usable, largest, 1.0), 0.0)
-    return scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1.0) * (1 - 2.0**-52)
+    norms: np.ndarray = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.maximum(norms, 1.0) * (1 - 2.0**-52))
 
 
 def _unit_sparse(values: sp.csr_matrix) -> sp.csr_matrix:

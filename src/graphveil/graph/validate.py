@@ -16,12 +16,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.errors import DataWarning, InputError
-from graphveil.graph.graph import KINDS, UNLABELLED, Graph
+from graphveil.graph.graph import MASK_OF, MASKS, UNLABELLED, Graph
+from graphveil.graph.layout import to_scipy
 from graphveil.graph.lists import Lists
 from graphveil.graph.rows import DenseRows, Rows, SparseRows
 
 BadRows = Literal["raise", "zero"]
-MASK_NAMES = dict(zip(KINDS, ("train_mask", "val_mask", "test_mask"), strict=True))
 
 INFERRED_CLASSES = (
     "number of classes inferred from the labels: declare data.num_classes, it is not covered by the promise"
@@ -47,7 +47,7 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
         raise InputError(f"data is a {type(data).__name__}: give a torch_geometric.data.Data object")
     nodes = _node_count(data)
     rows, bad = _rows(data.x, nodes, on_bad_rows)
-    masks = {kind: _mask(data, name, nodes) for kind, name in MASK_NAMES.items()}
+    masks = {kind: _mask(data, name, nodes) for kind, name in MASK_OF.items()}
     _check_masks(masks, need_training)
     labels = _labels(data.y, nodes)
     classes, notes = _classes(data, labels)
@@ -75,7 +75,7 @@ def _node_count(data: Data) -> int:
                 f"data.x has shape {tuple(data.x.shape)}: give one row of features per node (2 dimensions)"
             )
         return int(data.x.shape[0])
-    for name in ("y", *MASK_NAMES.values()):
+    for name in ("y", *MASKS):
         if isinstance(data.get(name), Tensor) and data[name].dim() > 0:
             return int(data[name].shape[0])
     declared = data.get("num_nodes")
@@ -109,21 +109,6 @@ def _rows(x: Tensor | None, nodes: int, on_bad_rows: BadRows) -> tuple[Rows, np.
     return SparseRows(matrix), bad
 
 
-def to_scipy(x: Tensor) -> sp.csr_matrix:
-    """A torch sparse (COO or CSR) matrix as canonical SciPy CSR of the same values, sharing memory where possible."""
-    if x.layout == torch.sparse_coo:
-        x = x.coalesce().to_sparse_csr()
-    if x.layout != torch.sparse_csr:
-        raise InputError(f"data.x has the layout {x.layout}: give a dense, sparse COO or sparse CSR matrix")
-    x = x.detach().cpu()
-    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    matrix = sp.csr_matrix(parts, shape=tuple(x.shape))
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
-
-
 def _refuse(bad: np.ndarray, on_bad_rows: BadRows) -> None:
     if on_bad_rows == "raise" and bad.any():
         raise InputError(
@@ -153,11 +138,11 @@ def _check_masks(masks: dict[str, np.ndarray], need_training: bool) -> None:
             shared = masks[first] & masks[second]
             if shared.any():
                 raise InputError(
-                    f"data.{MASK_NAMES[first]} and data.{MASK_NAMES[second]} share {int(shared.sum())} nodes, first "
+                    f"data.{MASK_OF[first]} and data.{MASK_OF[second]} share {int(shared.sum())} nodes, first "
                     f"node {int(shared.argmax())}: masks must be disjoint"
                 )
     if need_training and not masks["train"].any():
-        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.random_split(data, seed=0)")
+        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.graph.random_split(data, seed=0)")
 
 
 def _labels(y: Tensor | None, nodes: int) -> np.ndarray:

@@ -92,7 +92,7 @@ class Curator:
         if self.ledger.entries:
             raise PrivacyError("slots are sampled before the first release; this run has already released something")
         if self.plan.sampled < 1:
-            from graphveil.graph.blank import blanked
+            from graphveil.graph.graph import blanked
 
             draw = lambda: self._noise.coins(self.plan.sampled, self.facts.nodes)
             coins = self._tape.coins("slots", draw)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.errors import InputError
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 KINDS = ("train", "calibration", "query", "other")
 EDGE = "edge"
@@ -48,9 +45,13 @@ class PublicFacts:
     def of(cls, data: Any) -> PublicFacts:
         """The public facts of a PyG ``Data`` object or of a validated ``Graph``."""
         from graphveil.graph import Graph
-        from graphveil.graph.validate import validate
 
-        graph: Graph = data if isinstance(data, Graph) else validate(data)
+        if isinstance(data, Graph):
+            graph = data
+        else:
+            from graphveil.graph.validate import validate
+
+            graph = validate(data)
         counts = {kind: int(mask.sum()) for kind, mask in graph.masks.items()}
         nodes, features = graph.rows.shape
         counts["other"] = nodes - sum(counts.values())

@@ -8,6 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.files import draft
 from graphveil.graph.data.measures import degree_sequence
 from graphveil.graph.graph import UNLABELLED
 
@@ -37,10 +38,8 @@ def plot_graph(data: Data, path: str | Path, title: str = "") -> Path:
         panels[1].set(xlabel="class of the neighbour", ylabel="class of the node", title="where edges lead")
         figure.colorbar(image, ax=panels[1], shrink=0.8, label="share of the row")
     figure.suptitle(title)
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    with draft(path) as beside:
+        figure.savefig(beside, format=path.suffix[1:].lower(), dpi=150)
     return path
 
 
@@ -59,4 +58,4 @@ def class_mixing(data: Data) -> np.ndarray | None:
     known = (u != UNLABELLED) & (v != UNLABELLED)
     classes = int(data.get("num_classes") or labels.max(initial=-1) + 1)
     counts = np.bincount(u[known] * classes + v[known], minlength=classes * classes).reshape(classes, classes)
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))

@@ -13,11 +13,10 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.data.download import Progress
 from graphveil.graph.data.places import file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
 from graphveil.graph.data.preparation import prepare as apply_steps
-from graphveil.graph.data.registry import GENERATED, Card, Variant, cards
+from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
 from graphveil.graph.data.splits import (
     FRACTIONS,
@@ -32,8 +31,9 @@ from graphveil.graph.data.splits import (
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
 from graphveil.graph.data.wheel import cora_arrays
 from graphveil.graph.formats.npz import read_arrays
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, data_from_arrays
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import data_from_arrays
+from graphveil.progress import Progress
 
 GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm), strict=True))
 SPLITS = ("random", "stratified", "per-class", "official", "inductive", "paper")
@@ -48,7 +48,7 @@ def load_dataset(
     prepare: str | Sequence[str] | None = None,
     directed: bool | None = None,
     max_degree: int | None = None,
-    progress: Callable[[str], Progress] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Data:
     """A data set by name, or an ``.npz`` file by path, with train, validation and test masks.
@@ -109,7 +109,7 @@ def local_arrays(name: str) -> dict[str, np.ndarray] | None:
     return None
 
 
-def _find(name: str, progress: Callable[[str], Progress] | None) -> dict[str, np.ndarray]:
+def _find(name: str, progress: Progress | None) -> dict[str, np.ndarray]:
     if name.endswith(".npz"):
         return read_arrays(name)
     if (arrays := local_arrays(name)) is not None:
@@ -129,14 +129,14 @@ def _generate(name: str, seed: int, options: dict[str, Any]) -> Data:
     return GENERATORS[name](seed, **options)
 
 
-def _declare(data: Data, card: Card) -> None:
+def _declare(data: Data, card: DatasetCard) -> None:
     """Public facts of a public benchmark; self-loops of its arcs are dropped, as in its undirected view."""
     if data.get("y") is not None:
         data.num_classes = card.classes
     data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
 
 
-def _variant(card: Card | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
+def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
     if asked is None:
         return None, ()
     if not isinstance(asked, str):

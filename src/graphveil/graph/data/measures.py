@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from graphveil.graph.arrays import undirected_pairs
 from graphveil.graph.data.preparation import largest_component_mask
 from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import scipy_features, undirected_pairs
+from graphveil.graph.layout import scipy_features
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def class_insensitive_homophily(arcs: np.ndarray, labels: np.ndarray) -> float |
 
     .. math:: \hat h = \frac{1}{C-1} \sum_c \max\Bigl(0,\; h_c - \frac{|\{i: y_i = c\}|}{n}\Bigr)
 
-    with :math:`h_c` the share of the arcs that leave class ``c`` and stay in it.
+    with :math:`h_c` the share of the arcs that leave class ``c`` and stay in it. ``torch_geometric.utils.homophily`` agrees
+    where every label is known, stops at a node without one, and rounds to float32.
     """
     u, v = _labelled(arcs, labels)
     known = labels[labels != UNLABELLED]

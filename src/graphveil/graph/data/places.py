@@ -6,6 +6,8 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from graphveil.graph.data.registry import GENERATED, cards
 
 WHEEL = "graphdatascience"
@@ -24,9 +26,7 @@ def data_folder() -> Path | None:
 def cache_folder() -> Path:
     """Where downloads are kept: ``$GRAPHVEIL_CACHE``, else ``graphveil`` in the user's cache folder."""
     declared = os.environ.get("GRAPHVEIL_CACHE")
-    if declared:
-        return Path(declared)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphveil"
+    return Path(declared) if declared else user_cache_path("graphveil", appauthor=False)
 
 
 def file_of(name: str) -> Path | None:

@@ -18,9 +18,9 @@ from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.data.splits import add_note
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, features_tensor, scipy_features
+from graphveil.graph.data.splits import add_note, labels_of
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import features_tensor, scipy_features
 from graphveil.graph.lists import Lists
 
 Step = Callable[[Data, str], Data]
@@ -41,7 +41,10 @@ def prepare(data: Data, steps: Sequence[str]) -> Data:
 
 
 def subgraph(data: Data, keep: np.ndarray) -> Data:
-    """The nodes under the mask ``keep`` and the edges among them, renumbered in order."""
+    """The nodes under the mask ``keep`` and the edges among them, renumbered in order.
+
+    ``Data.subgraph`` of PyG, and the transforms for components and isolated nodes, stop at sparse features.
+    """
     number = np.cumsum(keep) - 1
     part = copy.copy(data)
     part.x = features_tensor(scipy_features(data)[keep])
@@ -88,18 +91,18 @@ def _drop_isolated(data: Data, _: str) -> Data:
 
 
 def _top_classes(data: Data, argument: str) -> Data:
-    sizes = np.bincount(_labels(data)[_labels(data) != UNLABELLED])
+    sizes = np.bincount(labels_of(data)[labels_of(data) != UNLABELLED])
     kept = np.sort(np.argsort(-sizes, kind="stable")[: _number(argument, "top-classes")])
     return _keep_classes(data, kept)
 
 
 def _min_class_size(data: Data, argument: str) -> Data:
-    sizes = np.bincount(_labels(data)[_labels(data) != UNLABELLED])
+    sizes = np.bincount(labels_of(data)[labels_of(data) != UNLABELLED])
     return _keep_classes(data, np.flatnonzero(sizes >= _number(argument, "min-class-size")))
 
 
 def _keep_classes(data: Data, kept: np.ndarray) -> Data:
-    labels = _labels(data)
+    labels = labels_of(data)
     data = subgraph(data, np.isin(labels, kept))
     code = np.full(int(labels.max()) + 1, UNLABELLED)
     code[kept] = np.arange(kept.size)
@@ -156,12 +159,6 @@ def _mutual(data: Data, _: str) -> Data:
     kept = np.isin(senders * nodes + receivers, receivers * nodes + senders)
     data.edge_index = data.edge_index[:, torch.from_numpy(kept)]
     return data
-
-
-def _labels(data: Data) -> np.ndarray:
-    if data.get("y") is None:
-        raise InputError("this preparation needs labels, and the data have none")
-    return data.y.numpy()
 
 
 def _number(argument: str, step: str) -> int:

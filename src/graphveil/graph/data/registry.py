@@ -59,7 +59,7 @@ class PygSource:
 
 
 @dataclass(frozen=True)
-class Card:
+class DatasetCard:
     """One data set. ``edges`` counts pairs once, without self-loops; ``arcs`` is the directed source's count."""
 
     name: str
@@ -90,18 +90,18 @@ class Card:
 
 
 @cache
-def cards() -> dict[str, Card]:
+def cards() -> dict[str, DatasetCard]:
     """All known data sets by name."""
     text = resources.files("graphveil.graph.data").joinpath("resources/registry.toml").read_text(encoding="utf-8")
     return {name: _card(name, entry) for name, entry in sorted(tomllib.loads(text).items())}
 
 
-def _card(name: str, entry: dict[str, Any]) -> Card:
+def _card(name: str, entry: dict[str, Any]) -> DatasetCard:
     entry = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     entry["pyg"] = PygSource(**entry["pyg"]) if "pyg" in entry else None
     entry["variants"] = {key: _variant(key, value) for key, value in entry.pop("prepare", {}).items()}
     entry.setdefault("file", name)
-    return Card(name=name, **entry)
+    return DatasetCard(name=name, **entry)
 
 
 def _variant(name: str, entry: dict[str, Any]) -> Variant:

@@ -20,11 +20,15 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.data.download import Progress, fetch
+from graphveil.files import draft, sha256_of, write_text
+from graphveil.graph.arrays import Arrays
+from graphveil.graph.data.download import fetch
 from graphveil.graph.data.places import built_file, cache_folder, data_folder
-from graphveil.graph.data.registry import Card, PygSource
-from graphveil.graph.formats.npz import read_arrays, write_arrays
-from graphveil.graph.layout import MASKS, Arrays, arrays_from_data
+from graphveil.graph.data.registry import DatasetCard, PygSource
+from graphveil.graph.formats.npz import pack, read_arrays
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import arrays_from_data
+from graphveil.progress import Progress
 
 UNCHECKED = "downloaded through PyG: no checksum of this data set is known, only its sizes were compared"
 OTHER_FEATURES = "downloaded through PyG: its features are {} and differ from those of the papers' file"
@@ -67,19 +71,23 @@ RAW: dict[str, Callable[[Any, str], Raw]] = {
 }
 
 
-def read_built(card: Card) -> dict[str, np.ndarray] | None:
+def read_built(card: DatasetCard) -> dict[str, np.ndarray] | None:
     """What an earlier download left in the cache, checked against the sum written beside it."""
     path = built_file(card.name)
     if not path.is_file():
         return None
     try:
-        sha256 = path.with_name(path.name + ".sha256").read_text(encoding="ascii").strip()
+        sha256 = _checksum_file(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{path} has no checksum beside it: delete it and load {card.name} again") from None
     return read_arrays(path, sha256=sha256)
 
 
-def download(card: Card, progress: Callable[[str], Progress] | None = None) -> dict[str, np.ndarray]:
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def download(card: DatasetCard, progress: Progress | None = None) -> dict[str, np.ndarray]:
     """Fetch, process, check and cache ``card``; the cached file appears only when everything is right."""
     if card.pyg is None:
         folder = data_folder() or cache_folder()
@@ -89,24 +97,20 @@ def download(card: Card, progress: Callable[[str], Progress] | None = None) -> d
     names = [url.rsplit("/", 1)[-1] for url in raw.urls]
     for name, url in zip(names, raw.urls, strict=True):
         try:
-            fetch(url, root / raw.folder / name, progress=progress(name) if progress else None)
+            fetch(url, root / raw.folder / name, progress=progress)
         except InputError as error:
             raise InputError(f"{error}; {card.name} needs {', '.join(names)}") from None
     arrays = process(card, card.pyg, root)
     path = built_file(card.name)
-    try:
+    with draft(path) as beside:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = write_arrays(arrays, path.with_name(path.name + ".new"))
-        digest = hashlib.sha256(draft.read_bytes()).hexdigest()
-        path.with_name(path.name + ".sha256").write_text(digest, encoding="ascii")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+        pack(arrays, beside)
+        write_text(_checksum_file(path), sha256_of(beside))
     shutil.rmtree(root, ignore_errors=True)
     return arrays
 
 
-def process(card: Card, pyg: PygSource, root: Path) -> dict[str, np.ndarray]:
+def process(card: DatasetCard, pyg: PygSource, root: Path) -> dict[str, np.ndarray]:
     """Let the PyG class read its raw files under ``root``, and check what comes out."""
     options = {"name": pyg.name} if pyg.name else {}
     try:
@@ -143,7 +147,7 @@ def content_digest(arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _adapt(data: Data, card: Card, pyg: PygSource) -> Data:
+def _adapt(data: Data, card: DatasetCard, pyg: PygSource) -> Data:
     """PyG's object as ours: arcs apart from the undirected view, multi-label targets as features, missing labels."""
     if data.get("x") is None and data.y is not None and data.y.dim() == 2:
         data.x, data.y = data.y.float(), None
@@ -155,12 +159,12 @@ def _adapt(data: Data, card: Card, pyg: PygSource) -> Data:
         data.directed_edge_index = data.edge_index
     data.edge_index = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
     if card.unlabelled:
-        data.y[list(card.unlabelled)] = -1
+        data.y[list(card.unlabelled)] = UNLABELLED
     data.directed = False
     return data
 
 
-def _difference(arrays: Arrays, card: Card, pyg: PygSource) -> str | None:
+def _difference(arrays: Arrays, card: DatasetCard, pyg: PygSource) -> str | None:
     if pyg.content is not None:
         return None if content_digest(arrays) == pyg.content else "content checksum differs"
     nodes, edges = int(arrays["x_shape"][0]), int(arrays["edge_index"].shape[1])

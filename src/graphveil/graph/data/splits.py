@@ -15,8 +15,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, features_tensor, scipy_features
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import features_tensor, scipy_features
 
 Fractions = tuple[float, float, float]
 FRACTIONS: Fractions = (0.75, 0.10, 0.15)
@@ -34,7 +34,7 @@ def random_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS) ->
 def stratified_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS) -> Data:
     """Random masks with the same class shares in each part. Unlabelled nodes are in no mask. Reads every label."""
     rng = np.random.default_rng(seed)
-    labels = _labels(data)
+    labels = labels_of(data)
     parts: list[list[np.ndarray]] = [[], [], []]
     for label in range(int(labels.max(initial=-1)) + 1):
         members = rng.permutation(np.flatnonzero(labels == label))
@@ -48,7 +48,7 @@ def stratified_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS
 def per_class_split(data: Data, seed: int = 0, *, train: int = 20, val: int = 500, test: int = 1000) -> Data:
     """``train`` random nodes of every class, then ``val`` and ``test`` random others, as in Planetoid."""
     rng = np.random.default_rng(seed)
-    labels = _labels(data)
+    labels = labels_of(data)
     chosen = []
     for label in range(int(labels.max(initial=-1)) + 1):
         members = np.flatnonzero(labels == label)
@@ -162,7 +162,8 @@ def _set(data: Data, *parts: np.ndarray) -> Data:
     return data
 
 
-def _labels(data: Data) -> np.ndarray:
+def labels_of(data: Data) -> np.ndarray:
+    """The labels, which a split or a preparation cannot do without."""
     if data.get("y") is None:
-        raise InputError("this split needs labels, and the data have none")
-    return data.y.numpy()
+        raise InputError("this split or preparation needs labels, and the data have none")
+    return np.asarray(data.y)

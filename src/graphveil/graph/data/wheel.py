@@ -7,7 +7,6 @@ arrays equal those of ``cora.npz`` and equal seeds give equal splits. Feature co
 
 from __future__ import annotations
 
-import hashlib
 from importlib import resources
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.files import sha256_of
+from graphveil.graph.arrays import feature_arrays, undirected_pairs
 from graphveil.graph.data.places import WHEEL
-from graphveil.graph.layout import feature_arrays, undirected_pairs
 
 SHA256 = (
     "c54c0625af98570287dcb25e9f29e0b229948352a8de1dbf202fa39f36bfe591",
@@ -30,7 +30,7 @@ def cora_arrays(paths: tuple[Path, Path]) -> dict[str, np.ndarray]:
     import pyarrow.parquet as pq
 
     for path, digest in zip(paths, SHA256, strict=True):
-        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if sha256_of(path) != digest:
             raise InputError(f"{path} is not the known file (sha256 differs): install {WHEEL}==2.2 again")
     with resources.files("graphveil.graph.data").joinpath("resources/cora-index.npz").open("rb") as handle:
         index = dict(np.load(handle, allow_pickle=False))

@@ -140,7 +140,7 @@ def encode(column: Column, values: pa.Array, zero_missing: bool, first_row: int)
 
 def scale(column: Column, numbers: np.ndarray) -> np.ndarray:
     low, high = float(column.low or 0), float(column.high or 0)
-    clipped = np.clip(numbers, low, high)
+    clipped: np.ndarray = np.clip(numbers, low, high)
     return clipped / max(-low, high) if low < 0 < high else (clipped - low) / (high - low)
 
 
@@ -197,11 +197,11 @@ def _flat(values: pa.Array) -> pa.Array:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def _listing(header: Sequence[str]) -> str:

@@ -11,11 +11,12 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.graph import UNLABELLED
-from graphveil.graph.layout import MASKS, NAMES, both_directions, features_tensor, scipy_features, undirected_pairs
+from graphveil.graph.arrays import both_directions, undirected_pairs
+from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.layout import NAMES, features_tensor, scipy_features
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx  # type: ignore[import-untyped]
 
 _PUBLIC = ("num_classes", "notes", "name", *NAMES)
 

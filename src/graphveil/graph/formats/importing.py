@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from graphveil.errors import DataWarning, InputError
+from graphveil.files import draft
+from graphveil.graph.arrays import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 from graphveil.graph.formats.columns import Column, category_codes, encode, expand, feature_names, infer, width_of
 from graphveil.graph.formats.npz import write_arrays
 from graphveil.graph.formats.tables import TableFile, text_column
-from graphveil.graph.layout import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 
 NODES_FROM_EDGES = "the nodes are those that occur in the edge table: their number is read off the data"
 INFERRED = "the {} of column {!r} was read off the data and is not covered by the promise"
@@ -87,7 +89,8 @@ def import_graph(
     if notes:
         arrays["notes"] = np.array(notes, dtype=np.str_)
     if save_ids is not None:
-        _save_ids(identifiers, save_ids)
+        with draft(save_ids) as beside:
+            pq.write_table(pa.table({"node": pa.array(np.arange(count)), "id": identifiers}), beside)
     write_arrays(arrays, out)
     return Imported(
         nodes=count,
@@ -259,11 +262,3 @@ def _warn_repairs(plan: ImportPlan, duplicates: int, loops: int, unknown: int) -
         warnings.warn(message, DataWarning, stacklevel=3)
     if unknown:
         warnings.warn(f"dropped {unknown} edges to identifiers without a node", DataWarning, stacklevel=3)
-
-
-def _save_ids(identifiers: pa.Array, path: Path) -> None:
-    try:
-        table = pa.table({"node": pa.array(np.arange(len(identifiers))), "id": identifiers})
-        pa.parquet.write_table(table, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None

@@ -17,29 +17,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
-from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.layout import MASKS, Arrays, arrays_from_data, data_from_arrays
+from graphveil.files import draft
+from graphveil.graph.arrays import Arrays
+from graphveil.graph.graph import MASKS
 
 _REQUIRED = ("edge_index", "x_indptr", "x_indices", "x_shape", "x_binary")
-
-
-def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
-    """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
-    return data_from_arrays(read_arrays(path, sha256=sha256), directed=directed)
-
-
-def write_npz(data: Data, path: str | Path) -> Path:
-    """Write ``data`` in this layout. Equal graphs give equal bytes; the file appears complete or not at all."""
-    return write_arrays(arrays_from_data(data), path)
 
 
 def read_arrays(path: str | Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
@@ -109,27 +98,16 @@ def layout_problem(arrays: Arrays) -> str | None:
 def write_arrays(arrays: Arrays, path: str | Path) -> Path:
     """Write atomically, with fixed time stamps so that equal content gives an equal checksum."""
     path = Path(path)
-    temporary: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
-            temporary = Path(handle.name)
-            with zipfile.ZipFile(handle, "w") as archive:
-                for name in sorted(arrays):
-                    entry = zipfile.ZipInfo(f"{name}.npy")  # ZipInfo's default date is 1980
-                    entry.compress_type = zipfile.ZIP_DEFLATED
-                    with archive.open(entry, "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    with draft(path) as beside:
+        pack(arrays, beside)
     return path
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def pack(arrays: Arrays, path: Path) -> None:
+    """The bytes of a graph file, not yet in their place."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in sorted(arrays):
+            entry = zipfile.ZipInfo(f"{name}.npy")  # ZipInfo's default date is 1980
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)

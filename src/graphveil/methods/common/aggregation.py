@@ -89,9 +89,9 @@ def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
 
 def plain_sum(lists: Lists, rows: np.ndarray) -> np.ndarray:
     """The sum with all weights 1."""
-    from graphveil.graph import GRID
+    from graphveil.graph.lists import on_grid
 
-    return lists.aggregate(np.trunc(at_most_unit(rows) / GRID) * GRID)
+    return lists.aggregate(on_grid(at_most_unit(rows)))
 
 
 def at_most_unit(rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,43 @@
+"""Listing data sets, importing tables and handling graph files must not wait for torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import graphveil.graph
+
+HEAVY = {"matplotlib", "numba", "pandas", "sklearn", "torch", "torch_geometric"}
+WORK = {
+    "datasets": "from graphveil.cli.datasets import datasets; datasets()",
+    "import": (
+        "from graphveil.cli.import_graph import import_tables; from pathlib import Path;"
+        "Path('e.csv').write_text('from,to\\na,b\\nb,c\\n'); import_tables(Path('e.csv'), Path('g.npz'))"
+    ),
+    "files": (
+        "import numpy as np, scipy.sparse as sp; from graphveil.graph.arrays import feature_arrays;"
+        "from graphveil.graph.formats.npz import read_arrays, write_arrays;"
+        "arrays = feature_arrays(sp.eye(2, format='csr')) | {'edge_index': np.array([[0], [1]])};"
+        "read_arrays(write_arrays(arrays, 'g.npz'))"
+    ),
+    "types": "from graphveil.graph import Graph, Lists, DenseRows; from graphveil.graph.unit import unit_array",
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_light_work_loads_no_heavy_library(work: str, tmp_path: Path) -> None:
+    script = f"{WORK[work]}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not HEAVY & set(done.stderr.split())
+
+
+def test_every_public_name_is_listed_once_and_exists() -> None:
+    names = graphveil.graph.__all__
+    assert len(names) == len(set(names)) and dir(graphveil.graph) == names
+    assert all(getattr(graphveil.graph, name) is not None for name in names)
+    with pytest.raises(AttributeError, match=r"module 'graphveil\.graph' has no attribute 'nothing'"):
+        _ = graphveil.graph.nothing
