@@ -22,7 +22,7 @@ from graphveil.attacks.link_stealing import split_cases
 from graphveil.attacks.models import AttackModel, score_in_blocks
 from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.errors import InputError
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 PROPAGATION_STEPS = 40
 

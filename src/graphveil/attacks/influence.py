@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from graphveil.attacks.target import Perturbation, Questions, as_graph
 from graphveil.errors import InputError
 from graphveil.graph import Graph
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 MAX_QUERIES = 2000
 FORMS = ("auto", "queries")

@@ -7,6 +7,7 @@ edges (``reference``): only the difference is what the edges leak.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -106,6 +107,13 @@ class Lsa2:
             facts,
             (note, BOUND_NOTE),
         )
+
+
+def posteriors_without_edges(method: Any, promise: Any, data: Any, seed: int | None) -> np.ndarray:
+    """What the same method says after it was trained on the same data with no edges: the reference of the attack."""
+    bare = copy.copy(data)
+    bare.edge_index = data.edge_index[:, :0]
+    return posteriors(method.fit(bare, promise, seed=seed), bare)
 
 
 def of_pairs(name: str, rows: Callable[[np.ndarray], np.ndarray], pairs: Pairs) -> np.ndarray:

@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.files import read_json
-from graphveil.runs.local_verify import read_certificate
 
 
 def certificate(
@@ -17,12 +15,11 @@ def certificate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Print the certificate of a saved run."""
+    from graphveil.files import read_json
+    from graphveil.runs.local_verify import read_certificate
+
     found = read_certificate(read_json(run / "certificate.json"))
     if as_json:
         opt.print_json(found.to_json())
     else:
         typer.echo(str(found))
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(certificate)

@@ -2,56 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.flags import PromiseFlags
 from graphveil.errors import InputError
-from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local
+
+if TYPE_CHECKING:
+    from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.local import Local
 
 AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that can report"
 
 
 def plan(
     method: opt.MethodName,
+    flags: PromiseFlags,
     data: Annotated[str | None, typer.Option("--data", help="Take the public sizes from this data set.")] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes.")] = None,
     features: Annotated[int | None, typer.Option("--features", help="Feature columns.")] = None,
     classes: Annotated[int | None, typer.Option("--classes", help="Classes.")] = None,
-    level: opt.LevelName = "node",
-    epsilon: opt.EpsilonValue = None,
-    delta: opt.DeltaValue = None,
-    k: opt.KValue = None,
-    adjacency: opt.AdjacencyName = None,
-    relation: opt.RelationName = "zero-out",
-    mode: opt.ModeName = None,
-    max_degree: opt.DegreeValue = None,
-    directed: opt.Directed = False,
-    features_epsilon: opt.FeaturesEpsilon = None,
-    labels_epsilon: opt.LabelsEpsilon = None,
-    edges_epsilon: opt.EdgesEpsilon = None,
-    settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the noisy releases METHOD would make; no data needed, only sizes."""
-    chosen: Any = opt.build_method(method, mode, settings)
-    local = opt.build_local(
-        features_epsilon, labels_epsilon, edges_epsilon,
-        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
-    )  # fmt: skip
-    promise = local or opt.build_promise(
-        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
-    )  # fmt: skip
+    from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.local import Local
+
+    chosen: Any = flags.method(method)
+    promise = flags.promise(chosen)
     if data is not None:
         facts = PublicFacts.of(opt.load_data(data, 0))
     elif nodes is None or features is None or classes is None:
         raise InputError("plan needs --nodes, --features and --classes, or --data")
     else:
-        facts = PublicFacts(nodes, features, classes, directed)
-    if local is not None:
-        _show_local(chosen, chosen.plan(facts, local), local, facts, as_json)
+        facts = PublicFacts(nodes, features, classes, flags.directed)
+    if isinstance(promise, Local):
+        _show_local(chosen, promise, facts, as_json)
         return
     body = chosen.plan(facts, promise).to_json()
     if as_json:
@@ -82,11 +70,11 @@ def plan(
     Console().print(table)
 
 
-def _show_local(method: Any, rounds: Any, promise: Local, facts: PublicFacts, as_json: bool) -> None:
+def _show_local(method: Any, promise: Local, facts: PublicFacts, as_json: bool) -> None:
     """The rounds of a local method: what everybody will be asked, and what it will cost them."""
     from graphveil.exchange.certificate import LocalCertificate
 
-    asked = [(round, facts.nodes) for round in rounds]
+    asked = [(round, facts.nodes) for round in method.plan(facts, promise)]
     certificate = LocalCertificate.of(
         promise, facts, asked, method=method.name, mode=method.mode, parameters=method.get_params(),
         gaps=method.known_gaps(promise), public=method.public_statements(promise), assumptions=(AT_MOST,),
@@ -96,7 +84,3 @@ def _show_local(method: Any, rounds: Any, promise: Local, facts: PublicFacts, as
         opt.print_json({key: value for key, value in certificate.to_json().items() if key not in ("digest", "seed")})
     else:
         typer.echo(str(certificate).replace("PRIVACY CERTIFICATE", "PLAN", 1))
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(plan)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.flags import PromiseFlags
 from graphveil.errors import InputError
 
 NOT_COVERED = (
@@ -19,20 +20,9 @@ NOT_COVERED = (
 def train(
     method: opt.MethodName,
     data: opt.DataName,
+    flags: PromiseFlags,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
-    level: opt.LevelName = "node",
-    epsilon: opt.EpsilonValue = None,
-    delta: opt.DeltaValue = None,
-    k: opt.KValue = None,
-    adjacency: opt.AdjacencyName = None,
-    relation: opt.RelationName = "zero-out",
-    mode: opt.ModeName = None,
-    max_degree: opt.DegreeValue = None,
-    directed: opt.Directed = False,
-    features_epsilon: opt.FeaturesEpsilon = None,
-    labels_epsilon: opt.LabelsEpsilon = None,
-    edges_epsilon: opt.EdgesEpsilon = None,
     holders: Annotated[
         int | None,
         typer.Option("--holders", metavar="N", help="Level local: so many parties hold the vertices (default: one)."),
@@ -49,21 +39,14 @@ def train(
         typer.Option("--release-accuracy", help="Release a noisy test accuracy, paid by the query nodes (ballot)."),
     ] = False,
     on_bad_rows: opt.BadRows = "raise",
-    settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train METHOD on a graph under a privacy promise."""
-    chosen = opt.build_method(method, mode, settings)
+    chosen: Any = flags.method(method)
     if release_accuracy:
         chosen.set_params(release_accuracy=True)
-    local = opt.build_local(
-        features_epsilon, labels_epsilon, edges_epsilon,
-        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
-    )  # fmt: skip
-    promise = local or opt.build_promise(
-        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
-    )  # fmt: skip
-    if holders is not None and local is None:
+    promise = flags.promise(chosen)
+    if holders is not None and promise.level != "local":
         raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
 
     from graphveil.exchange.holders import partition
@@ -158,7 +141,3 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         typer.echo("note: nothing was saved; give --out DIR to keep model, ledger and certificate", err=True)
     else:
         typer.echo(f"saved to {result['out']}")
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(train)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -19,12 +18,12 @@ from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Model
 
-Progress = Callable[[str, int, int], None]
 PUBLIC_COINS = 0x5EED  # stream of public randomness (initial weights, neighbour caps); never used for noise
 
 OWN_ROW = (
