@@ -129,11 +129,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     typer.echo(certificate)
     typer.echo("")
     if result["test_accuracy"] is not None:
-        percent = lambda value: "-" if value is None else f"{100 * value:.1f} %"
-        typer.echo(
-            f"accuracy: validation {percent(result['val_accuracy'])}, test {percent(result['test_accuracy'])} "
-            f"(macro F1 {percent(result['test_f1'])}), {result['seconds']:.1f} s"
-        )
+        validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
+        typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
         typer.echo(f"note: {NOT_COVERED}")
     if result["released_accuracy"] is not None:
         typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
@@ -141,3 +138,7 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         typer.echo("note: nothing was saved; give --out DIR to keep model, ledger and certificate", err=True)
     else:
         typer.echo(f"saved to {result['out']}")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"

@@ -187,7 +187,8 @@ class Promise:
                 raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
             from graphveil.privacy.local import Local
 
-            return Local(*("withheld" if part is None else part for part in parts), delta=delta or 0.0)
+            budgets: list[Any] = ["withheld" if part is None else part for part in parts]
+            return Local(budgets[0], budgets[1], budgets[2], delta=delta or 0.0)
         if local:
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
         return _parse_central(

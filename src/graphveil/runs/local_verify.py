@@ -8,9 +8,9 @@ from typing import Any
 from graphveil.errors import GraphveilError
 from graphveil.exchange import randomizers
 from graphveil.exchange.certificate import SCHEMA, LocalCertificate, Spent
-from graphveil.privacy.local import Part
 from graphveil.exchange.report import Round
 from graphveil.privacy.certificate import Certificate, digest
+from graphveil.privacy.local import Part
 from graphveil.privacy.plan import Gap
 
 
