@@ -26,7 +26,8 @@ REFERENCE = "same method without edges"
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """above / below, and 0 where there is nothing to divide by."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    quotient: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return quotient
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -34,11 +35,13 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _canberra(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1)
+    total: np.ndarray = _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1)
+    return total
 
 
 def _centred(a: np.ndarray) -> np.ndarray:
-    return a - a.mean(axis=1, keepdims=True)
+    moved: np.ndarray = a - a.mean(axis=1, keepdims=True)
+    return moved
 
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -84,7 +87,10 @@ class Lsa2:
         known = knowledge or Knowledge.of(graph)
         known.check(pairs.nodes)
         answers = posteriors(target, data)
-        found = lambda name, score: Finding.of(name, pairs.joined, score, seed=seed)
+
+        def found(name: str, score: np.ndarray) -> Finding:
+            return Finding.of(name, pairs.joined, score, seed=seed)
+
         names = (self.distance, *(name for name in DISTANCES if name != self.distance))
         findings = [found(name, -of_pairs(name, lambda nodes: answers[nodes], pairs)) for name in names]
         if self.attributes and graph.features:

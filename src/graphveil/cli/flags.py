@@ -104,7 +104,7 @@ def _parsed(text: str) -> Any:
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command with one parameter per field of every dataclass among its parameters, for typer to read."""
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type[Any]] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
