@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from graphveil.attacks.target import Perturbation, as_rows, rows_of
-from graphveil.graph import Graph, Lists, Rows
+from graphveil.attacks.target import Perturbation
+from graphveil.graph import DenseRows, Graph, Lists, SparseRows
 from graphveil.learn.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
 
 BLOCK = 200_000  # changed hidden rows that are held at once
@@ -34,8 +34,7 @@ class ChangedNetwork:
         self.network: GraphNetwork = predictor.network
         lists = graph.lists if predictor.arcs is None else Lists.from_edge_index(predictor.arcs, graph.nodes)
         self.graph = graph
-        matrix: Any = neighbourhood(lists, self.network.operator).matrix
-        self.near = matrix.astype(np.float64).tocsr()
+        self.near = neighbourhood(lists, self.network.operator).matrix.astype(np.float64).tocsr()
         self.near.sort_indices()
         self.columns = self.near.tocsc()
         self.weights = {name: weight.double().numpy() for name, weight in self.network.weights.items()}
@@ -46,7 +45,7 @@ class ChangedNetwork:
         if self.network.operator is Operator.SGC:
             return None
         x, w = _inputs(self.graph.rows), self.weights
-        found: np.ndarray = self.near @ (x @ w["near"])
+        found = self.near @ (x @ w["near"])
         return found + x @ w["own"] if "own" in w else found
 
     def influence(
@@ -57,7 +56,7 @@ class ChangedNetwork:
         costs = np.diff(self.columns.indptr)[probes] + 1
         blocks = np.cumsum(costs) // BLOCK
         order = np.argsort(numbers, kind="stable")
-        edges = np.searchsorted(blocks, np.arange(blocks[-1] + 2)) if len(probes) else np.zeros(0, dtype=np.int64)
+        edges = np.searchsorted(blocks, np.arange(blocks[-1] + 2)) if len(probes) else []
         for begin, end in pairwise(edges):
             first, last = np.searchsorted(numbers[order], [begin, end])
             chosen = order[first:last]
@@ -79,7 +78,7 @@ class ChangedNetwork:
         places += np.repeat(self.near.indptr[receivers], lengths)
         entry, hit = _find(keys, numbers[rows] * self.graph.nodes + self.near.indices[places])
         shape = (len(receivers), len(keys))
-        moved: np.ndarray = sp.csr_matrix((self.near.data[places][hit], (rows[hit], entry[hit])), shape) @ near
+        moved = sp.csr_matrix((self.near.data[places][hit], (rows[hit], entry[hit])), shape) @ near
         if own is not None:
             entry, hit = _find(keys, numbers * self.graph.nodes + receivers)
             moved[hit] += own[entry[hit]]
@@ -122,9 +121,12 @@ def _selu(values: np.ndarray) -> np.ndarray:
 
 def _inputs(rows: Any) -> Any:
     """What the networks read (unit rows and a constant) as SciPy or NumPy, in float64 of the stored float32."""
-    matrix: Any = features(rows).matrix
+    matrix = features(rows).matrix
     return matrix.astype(np.float64) if sp.issparse(matrix) else matrix.double().numpy()
 
 
-def _changed_rows(graph: Graph, probes: np.ndarray, change: Perturbation) -> Rows:
-    return as_rows(change.changed(rows_of(graph), probes))
+def _changed_rows(graph: Graph, probes: np.ndarray, change: Perturbation) -> Any:
+    values = graph.rows.values
+    if sp.issparse(values):
+        return SparseRows(change.changed(values, probes))
+    return DenseRows(torch.from_numpy(change.changed(values.numpy(force=True), probes)))

@@ -18,7 +18,7 @@ from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise
-from graphveil.progress import Progress
+from graphveil.progress import Progress as Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
