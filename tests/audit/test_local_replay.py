@@ -57,9 +57,9 @@ def test_a_server_that_reads_past_the_reports_leaks(name, where):
 class Chooser(LocalRecipe):
     """Asks one or two rounds of histograms as the hidden lengths say."""
 
-    def local_facts(self, graph, promise):
+    def facts_for(self, graph, promise):
         self.histogram_rounds = 1 + int(graph.lists.arcs == validate(local_graph(0)).lists.arcs)
-        return super().local_facts(graph, promise)
+        return super().facts_for(graph, promise)
 
 
 class Peeking(Lpgnn):

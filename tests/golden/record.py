@@ -41,9 +41,9 @@ def methods() -> list[dict[str, Any]]:
 
 
 def build(name: str, mode: str) -> Any:
-    from graphveil.cli.options import build_method
+    from graphveil.methods import registry
 
-    method = build_method(name, mode, None)
+    method: Any = registry.build(name, {"mode": mode})
     quick = {key: value for key, value in QUICK.items() if key in method.get_params()}
     if mode == "published" and {"batch_size", "epochs"} <= method.get_params().keys():
         quick["epochs"] = 2

@@ -22,7 +22,7 @@ from graphveil.attacks.link_stealing import split_cases
 from graphveil.attacks.models import AttackModel, score_in_blocks
 from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.errors import InputError
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 PROPAGATION_STEPS = 40
 
@@ -92,7 +92,10 @@ class AttributeInference:
         """Learn from the known people, guess the others."""
         taught, asked = split_cases(game.hidden, self.known_share, seed)
         truth = game.hidden[asked]
-        rows = lambda cases: _dense(game.rows[cases])
+
+        def rows(cases: np.ndarray) -> np.ndarray:
+            return _dense(game.rows[cases])
+
         findings = []
         for number, name in enumerate(self.models):
             fitted = AttackModel(name, self.epochs).fit(rows(taught), game.hidden[taught], seed)
@@ -102,7 +105,10 @@ class AttributeInference:
                 progress("attack models", number + 1, len(self.models))
         coins = np.random.default_rng([0xA11, seed])
         share = float(game.hidden[taught].mean())
-        drawn = lambda chance: (coins.random(len(asked)) < chance).astype(np.float64)
+
+        def drawn(chance: float) -> np.ndarray:
+            return (coins.random(len(asked)) < chance).astype(np.float64)
+
         spread = propagate(game, taught)[asked]
         baselines = (
             Finding.of("random", truth, drawn(0.5), threshold=0.5, seed=seed),

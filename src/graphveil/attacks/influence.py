@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from graphveil.attacks.target import Perturbation, Questions, as_graph
 from graphveil.errors import InputError
 from graphveil.graph import Graph
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 MAX_QUERIES = 2000
 FORMS = ("auto", "queries")
@@ -69,7 +69,7 @@ def influence(
     values = np.zeros(len(receivers))
     if form == "auto" and reads_own_row_only(questions, clean, probes, np.unique(receivers)):
         return Influence(values, "own row", questions.asked)
-    hops = getattr(target, "hops", None)
+    hops: int | None = getattr(target, "hops", None)
     if form == "auto" and hops is not None:
         groups, reach = _groups(as_graph(data), hops, receivers, probes, numbers)
     else:
@@ -86,7 +86,7 @@ def influence(
     bounds = np.searchsorted(group_of[numbers][order], np.arange(len(groups) + 1))
     for number, group in enumerate(groups):
         moved = questions.answers(probes[group]) - clean
-        if reach is not None:
+        if reach is not None and hops is not None:
             _check_reach(moved, reach[group], hops)
         chosen = order[bounds[number] : bounds[number + 1]]
         values[chosen] = np.linalg.norm(moved[receivers[chosen]], axis=1)

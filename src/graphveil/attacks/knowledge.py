@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.attacks.target import rows_of
 from graphveil.errors import InputError
 from graphveil.graph import Graph
 
@@ -66,9 +67,3 @@ class Knowledge:
         whose = "everybody's" if self.nodes.all() else f"{int(self.nodes.sum())} nodes'"
         what = f"{whose} attributes ({self.released or 'clean'})"
         return what + (f", {100 * self.edge_share:.0f} % of the answers" if self.edge_share else ", no edges")
-
-
-def rows_of(graph: Graph) -> Any:
-    """The feature rows as SciPy CSR or a NumPy array."""
-    values = graph.rows.values
-    return values if sp.issparse(values) else values.numpy(force=True)

@@ -32,7 +32,7 @@ from graphveil.attacks.pairs import Pairs, controls
 from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.target import as_graph
 from graphveil.errors import InputError
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 Combination = Callable[[np.ndarray, np.ndarray], np.ndarray]
 COMBINATIONS: dict[str, Combination] = {

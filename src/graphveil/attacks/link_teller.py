@@ -21,7 +21,7 @@ from graphveil.attacks.metrics import measure
 from graphveil.attacks.pairs import Pairs, Sampling, controls
 from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.target import Perturbation, as_graph, with_rows
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the true density, as published
 FORMS = {

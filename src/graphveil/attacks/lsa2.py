@@ -7,6 +7,7 @@ edges (``reference``): only the difference is what the edges leak.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,8 @@ REFERENCE = "same method without edges"
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """above / below, and 0 where there is nothing to divide by."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    quotient: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return quotient
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -33,11 +35,13 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _canberra(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1)
+    total: np.ndarray = _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1)
+    return total
 
 
 def _centred(a: np.ndarray) -> np.ndarray:
-    return a - a.mean(axis=1, keepdims=True)
+    moved: np.ndarray = a - a.mean(axis=1, keepdims=True)
+    return moved
 
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -83,7 +87,10 @@ class Lsa2:
         known = knowledge or Knowledge.of(graph)
         known.check(pairs.nodes)
         answers = posteriors(target, data)
-        found = lambda name, score: Finding.of(name, pairs.joined, score, seed=seed)
+
+        def found(name: str, score: np.ndarray) -> Finding:
+            return Finding.of(name, pairs.joined, score, seed=seed)
+
         names = (self.distance, *(name for name in DISTANCES if name != self.distance))
         findings = [found(name, -of_pairs(name, lambda nodes: answers[nodes], pairs)) for name in names]
         if self.attributes and graph.features:
@@ -106,6 +113,13 @@ class Lsa2:
             facts,
             (note, BOUND_NOTE),
         )
+
+
+def posteriors_without_edges(method: Any, promise: Any, data: Any, seed: int | None) -> np.ndarray:
+    """What the same method says after it was trained on the same data with no edges: the reference of the attack."""
+    bare = copy.copy(data)
+    bare.edge_index = data.edge_index[:, :0]
+    return posteriors(method.fit(bare, promise, seed=seed), bare)
 
 
 def of_pairs(name: str, rows: Callable[[np.ndarray], np.ndarray], pairs: Pairs) -> np.ndarray:

@@ -148,7 +148,8 @@ class Scale:
         return cls(rows.mean(axis=0), np.where(deviation > 1e-12, deviation, np.inf))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return (rows - self.mean) / self.deviation
+        scaled: np.ndarray = (rows - self.mean) / self.deviation
+        return scaled
 
 
 def score_in_blocks(model: Fitted, rows: Rows, cases: np.ndarray) -> np.ndarray:

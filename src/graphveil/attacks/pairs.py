@@ -107,12 +107,14 @@ class Edges:
         return low, high
 
     def key(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.minimum(first, second) * self.nodes + np.maximum(first, second)
+        found: np.ndarray = np.minimum(first, second) * self.nodes + np.maximum(first, second)
+        return found
 
     def joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         keys = self.key(first, second)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return self.keys[place] == keys
+        found: np.ndarray = self.keys[place] == keys
+        return found
 
 
 def _all_pairs(edges: Edges, count: int, coins: np.random.Generator) -> Pairs:

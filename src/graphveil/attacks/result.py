@@ -29,6 +29,9 @@ class Finding:
     def of(cls, name: str, truth: np.ndarray, score: np.ndarray, **options: Any) -> Finding:
         return cls(name, np.asarray(truth, dtype=bool), np.asarray(score), measure(truth, score, **options))
 
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, **self.figures.to_json()}
+
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
@@ -65,13 +68,12 @@ class AttackResult:
         return next(finding for finding in (*self.findings, *self.controls) if finding.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        named = lambda found: [{"name": finding.name, **finding.figures.to_json()} for finding in found]
         return {
             "attack": self.attack,
             "game": self.game,
             "knowledge": self.knowledge,
-            "findings": named(self.findings),
-            "controls": named(self.controls),
+            "findings": [finding.to_json() for finding in self.findings],
+            "controls": [finding.to_json() for finding in self.controls],
             **self.facts,
             "notes": list(self.notes),
         }

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from graphveil.errors import InputError
-from graphveil.graph import DenseRows, Graph, SparseRows
+from graphveil.graph import DenseRows, Graph, Rows, SparseRows
 from graphveil.graph.layout import scipy_features
 from graphveil.graph.validate import validate
 
@@ -33,6 +33,19 @@ def as_graph(data: Any) -> Graph:
         data = copy.copy(data)
         data.num_classes = 1
     return validate(data, on_bad_rows="zero", need_training=False)
+
+
+def rows_of(graph: Graph) -> Any:
+    """The feature rows as SciPy CSR or a NumPy array."""
+    if isinstance(graph.rows, SparseRows):
+        return graph.rows.values
+    assert isinstance(graph.rows, DenseRows)
+    return graph.rows.values.numpy(force=True)
+
+
+def as_rows(values: Any) -> Rows:
+    """Feature rows from SciPy CSR or a NumPy array."""
+    return SparseRows(values) if sp.issparse(values) else DenseRows(torch.from_numpy(values))
 
 
 def posteriors(target: Any, data: Any) -> np.ndarray:
@@ -57,7 +70,8 @@ def posteriors(target: Any, data: Any) -> np.ndarray:
 def centred_logs(probabilities: np.ndarray) -> np.ndarray:
     """log p minus its mean over the classes: the logits up to what a softmax hides."""
     logs = np.log(np.maximum(probabilities, TINY))
-    return logs - logs.mean(axis=1, keepdims=True)
+    centred: np.ndarray = logs - logs.mean(axis=1, keepdims=True)
+    return centred
 
 
 @dataclass(frozen=True)
@@ -97,8 +111,7 @@ class Questions:
         self.target, self.data, self.perturbation = target, data, perturbation
         self.asked = 0
         if isinstance(data, Graph):
-            values = data.rows.values
-            self.rows = values if sp.issparse(values) else values.numpy(force=True)
+            self.rows = rows_of(data)
         else:
             self.sparse = data.x is not None and data.x.layout != torch.strided
             self.rows = scipy_features(data).tocsr() if self.sparse else data.x.numpy(force=True).astype(np.float64)
@@ -124,7 +137,7 @@ class Questions:
 def with_rows(data: Any, values: Any) -> Any:
     """The same data with other feature rows (SciPy or NumPy)."""
     if isinstance(data, Graph):
-        return replace(data, rows=SparseRows(values) if sp.issparse(values) else DenseRows(torch.from_numpy(values)))
+        return replace(data, rows=as_rows(values))
     other = copy.copy(data)
     if sp.issparse(values):
         values.sum_duplicates()

@@ -11,7 +11,7 @@ import math
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,14 +28,13 @@ from graphveil.bench.steps import (
     plain_step,
     sparse_step,
 )
+from graphveil.progress import Progress
 
 PAIRS = ((256, 256), (500, 256), (4714, 256), (4714, 2048))
 KINDS = ("plain", "private", "ghost", "hooks")
 SPARSE_PAIR, DENSITY = (4714, 256), 0.01
 SLOW, SLOW_ROUNDS = {"hooks"}, 2
 SMALL = 200_000
-
-Progress = Callable[[int, int], None]
 
 
 def run(
@@ -48,7 +47,7 @@ def run(
     Args:
         pairs: (input width, batch size) to measure.
         repeats: rounds per pair, four times as many for small ones; slow per-sample hooks run in two of them.
-        progress: told (measurements done, measurements).
+        progress: told how many measurements are done.
     """
     opacus = _version("opacus")
     total = len(pairs) + 1
@@ -199,7 +198,7 @@ def _one_thread() -> Iterator[None]:
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
     if progress is not None:
-        progress(done, total)
+        progress("dp-gradients", done, total)
 
 
 def _version(package: str) -> str | None:

@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from importlib import import_module
 from typing import Any, TextIO
 
 import typer
 
 from graphveil import __version__
+from graphveil.cli.group import PLAIN, AllCommands
 from graphveil.errors import DataWarning, GraphveilError
 
-COMMANDS = (
-    "datasets",
-    "import_graph",
-    "methods",
-    "train",
-    "plan",
-    "predict",
-    "certificate",
-    "verify",
-    "attack",
-    "audit",
-    "privatize",
-    "collect",
-    "bench",
-)
 UsageError: Any = typer.BadParameter.__mro__[2]  # the base of all usage errors, wherever typer keeps its parser
 
-app = typer.Typer(
-    name="graphveil",
-    help="Train, release and audit graph neural networks under differential privacy that can be checked.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = typer.Typer(name="graphveil", cls=AllCommands, **PLAIN)
 
 
 def _version(wanted: bool) -> None:
@@ -50,10 +28,6 @@ def options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Train, release and audit graph neural networks under differential privacy that can be checked."""
-
-
-for command in COMMANDS:
-    import_module(f"graphveil.cli.{command}").register(app)
 
 
 def _one_line(

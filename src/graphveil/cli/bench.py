@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.group import PLAIN, HelpfulGroup
 
-bench = typer.Typer(help="Measure speed side by side, in one run.", no_args_is_help=True, rich_markup_mode=None)
+bench = typer.Typer(cls=HelpfulGroup, **PLAIN)
 
 
 @bench.callback()
@@ -25,22 +26,8 @@ def dp_gradients(
     from graphveil.bench import dp_gradients as benchmark
 
     with opt.progress_bar() as progress:
-        result = benchmark.run(repeats=repeats, progress=lambda done, total: progress("dp-gradients", done, total))
+        result = benchmark.run(repeats=repeats, progress=progress)
     if as_json:
         opt.print_json(result)
     else:
-        _show(result)
-
-
-def _show(result: dict[str, Any]) -> None:
-    typer.echo(benchmark_text(result))
-
-
-def benchmark_text(result: dict[str, Any]) -> str:
-    from graphveil.bench.dp_gradients import as_text
-
-    return as_text(result)
-
-
-def register(app: typer.Typer) -> None:
-    app.add_typer(bench, name="bench")
+        typer.echo(benchmark.as_text(result))

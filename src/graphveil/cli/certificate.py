@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.runs.load import read_certificate
 
 
 def certificate(
@@ -16,12 +15,10 @@ def certificate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Print the certificate of a saved run."""
+    from graphveil.runs.load import read_certificate
+
     found = read_certificate(run)
     if as_json:
         opt.print_json(found.to_json())
     else:
         typer.echo(str(found))
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(certificate)

@@ -57,7 +57,3 @@ def collect(
     else:
         typer.echo(f"{len(found.ids)} vertices, {body['arcs']} arcs -> {out}")
         typer.echo(str(found.certificate))
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(collect)

@@ -175,7 +175,3 @@ def _figure(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(datasets)

@@ -87,7 +87,3 @@ def import_tables(
     )
     for note in result.notes:
         typer.echo(f"assumption: {note}")
-
-
-def register(app: typer.Typer) -> None:
-    app.command("import")(import_tables)

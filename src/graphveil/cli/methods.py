@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.methods import registry
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method's card.")] = None, as_json: opt.AsJson = False
 ) -> None:
     """List the methods, or show one method's card."""
+    from graphveil.methods import registry
+
     found = registry.methods() if name is None else registry.describe(name)
     if as_json:
         opt.print_json(found)
@@ -50,7 +51,3 @@ def _card(card: dict[str, Any]) -> None:
     for gap in card["gaps"]:
         typer.echo(f"  gap {gap['code']} (published): {gap['text']}")
     typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in card["defaults"].items()))
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(methods)

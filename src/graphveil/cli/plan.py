@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.flags import PromiseFlags
 from graphveil.errors import InputError
-from graphveil.privacy.certificate import Certificate
-from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.plan import Plan
+
+if TYPE_CHECKING:
+    from graphveil.privacy.plan import Plan
 
 AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that can report"
 
 
 def plan(
     method: opt.MethodName,
+    flags: PromiseFlags,
     data: Annotated[str | None, typer.Option("--data", help="Take the public sizes from this data set.")] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes.")] = None,
     features: Annotated[int | None, typer.Option("--features", help="Feature columns.")] = None,
     classes: Annotated[int | None, typer.Option("--classes", help="Classes.")] = None,
-    level: opt.LevelName = "node",
-    epsilon: opt.EpsilonValue = None,
-    delta: opt.DeltaValue = None,
-    k: opt.KValue = None,
-    adjacency: opt.AdjacencyName = None,
-    relation: opt.RelationName = "zero-out",
-    mode: opt.ModeName = None,
-    max_degree: opt.DegreeValue = None,
-    directed: opt.Directed = False,
-    features_epsilon: opt.FeaturesEpsilon = None,
-    labels_epsilon: opt.LabelsEpsilon = None,
-    edges_epsilon: opt.EdgesEpsilon = None,
-    settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the noisy releases METHOD would make; no data needed, only sizes."""
-    chosen: Any = opt.build_method(method, mode, settings)
-    local = opt.build_local(
-        features_epsilon, labels_epsilon, edges_epsilon,
-        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
-    )  # fmt: skip
-    promise = local or opt.build_promise(
-        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
-    )  # fmt: skip
+    from graphveil.privacy.facts import PublicFacts
+    from graphveil.privacy.local import Local
+
+    chosen: Any = flags.method(method)
+    promise = flags.promise(chosen)
     if data is not None:
         facts = PublicFacts.of(opt.load_data(data, 0))
     elif nodes is None or features is None or classes is None:
         raise InputError("plan needs --nodes, --features and --classes, or --data")
     else:
-        facts = PublicFacts(nodes, features, classes, directed)
+        facts = PublicFacts(nodes, features, classes, flags.directed)
     planned = chosen.plan(facts, promise)
-    if local is not None and not as_json:
+    if isinstance(promise, Local) and not as_json:
         typer.echo(_in_words(chosen, planned))
         return
     body = planned.to_json()
@@ -86,6 +72,8 @@ def plan(
 
 def _in_words(method: Any, planned: Plan) -> str:
     """What everybody will be asked, and what it will cost them: the certificate as it would be."""
+    from graphveil.privacy.certificate import Certificate
+
     certificate = Certificate.of(
         planned,
         tuple(planned.release(step.name) for step in planned.steps),
@@ -96,7 +84,3 @@ def _in_words(method: Any, planned: Plan) -> str:
         assumptions=(AT_MOST,),
     )
     return str(certificate).replace("PRIVACY CERTIFICATE", "PLAN", 1)
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(plan)

@@ -48,7 +48,3 @@ def predict(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error.strerror}") from None
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(predict)

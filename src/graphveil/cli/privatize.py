@@ -150,7 +150,3 @@ def _range(text: str) -> tuple[float, float]:
     if not dots or not lower < upper or upper - lower == float("inf"):
         raise InputError(f"--range is {text!r}: give two finite numbers such as 0..1")
     return lower, upper
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(privatize)

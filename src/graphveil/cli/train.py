@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.flags import PromiseFlags
 from graphveil.errors import InputError
+from graphveil.progress import Progress
 
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.methods.model import Model
+    from graphveil.privacy.promise import Promise
+
+WAITING = 3  # exit code: a round has to be answered first
 NOT_COVERED = (
     "accuracies are exact figures on private labels; the promise does not cover them (--no-evaluate leaves them out)"
 )
@@ -18,21 +28,29 @@ NOT_COVERED = (
 
 def train(
     method: opt.MethodName,
-    data: opt.DataName,
+    flags: PromiseFlags,
+    further: Annotated[
+        list[Path] | None, typer.Argument(metavar="[REPORTS]...", help="With --reports: further files of reports.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")
+    ] = None,
+    reports: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--reports",
+            metavar="FILE...",
+            help="Learn from files of 'privatize' (local methods); --data is then only evaluated on, by id.",
+        ),
+    ] = None,
+    broadcast: Annotated[
+        Path | None,
+        typer.Option(
+            "--broadcast", metavar="FILE.csv", help="With --reports: where to write what the next round hears."
+        ),
+    ] = None,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
-    level: opt.LevelName = "node",
-    epsilon: opt.EpsilonValue = None,
-    delta: opt.DeltaValue = None,
-    k: opt.KValue = None,
-    adjacency: opt.AdjacencyName = None,
-    relation: opt.RelationName = "zero-out",
-    mode: opt.ModeName = None,
-    max_degree: opt.DegreeValue = None,
-    directed: opt.Directed = False,
-    features_epsilon: opt.FeaturesEpsilon = None,
-    labels_epsilon: opt.LabelsEpsilon = None,
-    edges_epsilon: opt.EdgesEpsilon = None,
     holders: Annotated[
         int | None,
         typer.Option("--holders", metavar="N", help="Level local: so many parties hold the vertices (default: one)."),
@@ -49,48 +67,122 @@ def train(
         typer.Option("--release-accuracy", help="Release a noisy test accuracy, paid by the query nodes (ballot)."),
     ] = False,
     on_bad_rows: opt.BadRows = "raise",
-    settings: opt.Settings = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Train METHOD on a graph under a privacy promise."""
-    chosen = opt.build_method(method, mode, settings)
+    """Train METHOD on a graph, or on collected reports, under a privacy promise."""
+    chosen: Any = flags.method(method)
     if release_accuracy:
         chosen.set_params(release_accuracy=True)
-    local = opt.build_local(
-        features_epsilon, labels_epsilon, edges_epsilon,
-        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, max_degree=max_degree,
-    )  # fmt: skip
-    promise = local or opt.build_promise(
-        chosen, level, epsilon, delta, k, adjacency, relation, max_degree, directed
-    )  # fmt: skip
-    if holders is not None and local is None:
-        raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
-
-    from graphveil.exchange.holders import partition
-    from graphveil.graph.validate import validate
+    if reports is None:
+        if further:
+            raise InputError(f"unexpected argument {str(further[0])!r}; files of reports follow --reports")
+        if data is None:
+            raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
     from graphveil.methods.model import open_run_folder
-    from graphveil.privacy.facts import PublicFacts
-    from graphveil.privacy.ledger import Ledger
 
-    graph_data = opt.load_data(data, seed, prepare, split)
-    graph = validate(graph_data, on_bad_rows=on_bad_rows)
-    chosen.plan(PublicFacts.of(graph), promise)
-    parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
-    ledger = None
     if out is not None:
         open_run_folder(out)
-        ledger = Ledger(out / "ledger.jsonl")
     started = time.perf_counter()
     with opt.progress_bar() as progress:
-        model = chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress, **parties)
+        if reports is None:
+            promise = flags.promise(chosen)
+            if holders is not None and promise.level != "local":
+                raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
+            model, graph = _on_graph(
+                chosen,
+                promise,
+                opt.load_data(str(data), seed, prepare, split),
+                on_bad_rows,
+                holders,
+                seed,
+                out,
+                progress,
+            )
+        else:
+            known = None if data is None else opt.load_data(data, seed, prepare, split)
+            paths = [*reports, *(further or [])]
+            model, graph = _on_reports(chosen, flags, paths, known, seed, broadcast, progress, as_json)
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
-    result = describe(model, data, seconds, seed, out, None if no_evaluate else graph)
+    named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
+    result = describe(model, named, seconds, seed, out, None if no_evaluate else graph)
     if as_json:
         opt.print_json(result)
     else:
         _show(result, str(model.certificate))
+
+
+def _on_graph(
+    chosen: Any,
+    promise: Promise,
+    data: Any,
+    on_bad_rows: str,
+    holders: int | None,
+    seed: int | None,
+    out: Path | None,
+    progress: Progress,
+) -> tuple[Model, Graph]:
+    from graphveil.exchange.holders import partition
+    from graphveil.privacy.ledger import Ledger
+
+    graph = chosen.validated(data, on_bad_rows)
+    plan = chosen.plan(chosen.facts_for(graph, promise), promise)
+    parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
+    ledger = None if out is None else Ledger(out / "ledger.jsonl")
+    return chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress, plan=plan, **parties), graph
+
+
+def _on_reports(
+    chosen: Any,
+    flags: PromiseFlags,
+    paths: list[Path],
+    data: Any,
+    seed: int | None,
+    broadcast: Path | None,
+    progress: Progress,
+    as_json: bool,
+) -> tuple[Model, Graph | None]:
+    """Learn from files; a round that they lack is asked for by a broadcast, and the command ends there."""
+    from graphveil.exchange.files import Files, RoundNotAnswered
+
+    if not hasattr(chosen, "fit_reports"):
+        raise InputError(f"{chosen.name} trusts a curator: it learns from a graph (--data), not from reports")
+    files = Files(paths)
+    budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
+    promise = replace(flags, level="local").promise(chosen) if any(budgets) or flags.delta else None
+    graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids)
+    try:
+        masks = None if graph is None else graph.masks
+        return chosen.fit_reports(files, promise, masks=masks, seed=seed, progress=progress), graph
+    except RoundNotAnswered as stop:
+        path = broadcast or Path(f"broadcast-{stop.round.name}.csv")
+        if stop.broadcast is None:
+            raise InputError(f"{stop}: 'graphveil privatize' makes the reports that {chosen.name} asks for") from None
+        stop.broadcast.write(path)
+        answer = f"graphveil privatize RECORDS --edges-epsilon {stop.round.randomizer.swap_epsilon:g} --broadcast {path} --out ..."
+        if as_json:
+            opt.print_json({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
+        else:
+            typer.echo(f"{stop}; who takes part and what they need to hear is in {path}. Every holder now runs:")
+            typer.echo(f"  {answer}")
+            typer.echo("then train again with all files of reports.")
+        raise typer.Exit(WAITING) from None
+
+
+def _by_id(graph: Graph, ids: tuple[str, ...]) -> Graph:
+    """The graph's nodes in the order of the ids, which are node numbers; for evaluation."""
+    try:
+        nodes = np.array([int(name) for name in ids])
+    except ValueError:
+        raise InputError("--data evaluates reports whose ids are node numbers; these are not") from None
+    if nodes.max() >= graph.nodes:
+        raise InputError(f"id {nodes.max()} is not a node of --data, which has {graph.nodes}")
+    from graphveil.graph import Lists
+
+    masks = {kind: mask[nodes] for kind, mask in graph.masks.items()}
+    nobody = Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), len(nodes))
+    return replace(graph, rows=graph.rows.take(nodes), labels=graph.labels[nodes], lists=nobody, masks=masks)
 
 
 def describe(
@@ -146,11 +238,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     typer.echo(certificate)
     typer.echo("")
     if result["test_accuracy"] is not None:
-        percent = lambda value: "-" if value is None else f"{100 * value:.1f} %"
-        typer.echo(
-            f"accuracy: validation {percent(result['val_accuracy'])}, test {percent(result['test_accuracy'])} "
-            f"(macro F1 {percent(result['test_f1'])}), {result['seconds']:.1f} s"
-        )
+        validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
+        typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
         typer.echo(f"note: {NOT_COVERED}")
     if result["released_accuracy"] is not None:
         typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
@@ -160,5 +249,5 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         typer.echo(f"saved to {result['out']}")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(train)
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.runs.verify import SCOPE, verify_run
 
 
 def verify(
@@ -16,6 +15,8 @@ def verify(
     as_json: opt.AsJson = False,
 ) -> None:
     """Check that certificate, ledger and plan of a saved run agree; needs no data."""
+    from graphveil.runs.verify import SCOPE, verify_run
+
     found, epsilon = verify_run(run)
     if as_json:
         opt.print_json(
@@ -29,7 +30,3 @@ def verify(
         typer.echo(f"consistent: epsilon {shown} follows from the ledger. Note: {SCOPE}.")
     if found:
         raise typer.Exit(1)
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(verify)

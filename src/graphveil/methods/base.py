@@ -91,6 +91,10 @@ class PrivateMethod(Options):
         """The public facts of these data as a fit would see them."""
         return PublicFacts.of(self.validated(data, "zero"))
 
+    def facts_for(self, graph: Graph, promise: Promise) -> PublicFacts:
+        """The public facts of a graph under this promise."""
+        return PublicFacts.of(graph)
+
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         """The graph of a PyG ``Data`` object, with the masks this method needs."""
         from graphveil.graph import Graph

@@ -123,7 +123,7 @@ class LocalMethod(PrivateMethod):
             )
         graph = self.validated(data, on_bad_rows)
         noise = Noise(seed)
-        plan = self.planned(self.local_facts(graph, promise), promise, plan)
+        plan = self.planned(self.facts_for(graph, promise), promise, plan)
         server = self.server(graph, plan, self.clients(graph, plan, noise, holders), seed, ledger, progress)
         return self.fit_server(server, seed=seed, notes=graph.notes)
 
@@ -202,7 +202,7 @@ class LocalMethod(PrivateMethod):
         """Whether the server learns how long everybody's list is."""
         return self.lengths_public and reports_lists(promise)
 
-    def local_facts(self, graph: Graph, promise: Promise) -> PublicFacts:
+    def facts_for(self, graph: Graph, promise: Promise) -> PublicFacts:
         """The public facts of a graph; the mean degree is one where the lengths of lists are."""
         facts = PublicFacts.of(graph)
         return replace(facts, mean_degree=graph.lists.arcs / graph.nodes) if self.told_lengths(promise) else facts

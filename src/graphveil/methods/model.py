@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.files import write_json
-from graphveil.graph import Graph
-from graphveil.graph.validate import validate
 from graphveil.methods.base import Predictor, PrivateMethod
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
@@ -23,6 +20,8 @@ from graphveil.privacy.promise import Level
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from graphveil.graph import Graph
 
 
 class Access(StrEnum):
@@ -50,8 +49,10 @@ class Model:
 
     def predict_proba(self, data: Any, access: str = "own-row") -> Tensor:
         """Class probabilities of every node of ``data``, one row each."""
+        import torch
+
         wanted = self._check(access)
-        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero", need_training=False)
+        graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
         if graph.features != facts.features or (graph.nodes != facts.nodes and not transfers):
@@ -77,7 +78,7 @@ class Model:
         """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
         from sklearn.metrics import f1_score
 
-        graph = data if isinstance(data, Graph) else validate(data, on_bad_rows="zero")
+        graph = as_graph(data)
         chosen = graph.masks[kind] & (graph.labels >= 0)
         if not chosen.any():
             raise InputError(f"there is no labelled {kind} node to score on")
@@ -140,6 +141,14 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
+
+
+def as_graph(data: Any, need_training: bool = True) -> Graph:
+    """The data as a validated graph, rows that are not finite set to zero."""
+    from graphveil.graph import Graph
+    from graphveil.graph.validate import validate
+
+    return data if isinstance(data, Graph) else validate(data, on_bad_rows="zero", need_training=need_training)
 
 
 def open_run_folder(folder: Path) -> None:

@@ -56,6 +56,8 @@ _REGISTERED: dict[str, dict[str, type[PrivateMethod]]] = {}
 
 def register(cls: type[M]) -> type[M]:
     """Make a method known by the name on its card, in the mode it is for; also usable as a decorator."""
+    if not hasattr(cls, "card"):
+        raise InputError(f"{cls.__name__} has no card: give it one (gv.Card), with the name it shall be known by")
     name, mode = cls.card.name, cls.mode
     known = _REGISTERED.get(name, {}).get(mode)
     if name in BUILT_IN or (known is not None and known.__qualname__ != cls.__qualname__):
@@ -71,36 +73,37 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
 
 def _installed(name: str) -> None:
     """Load the entry points of this name; ``name-published`` is the published mode of ``name``."""
-    for key in (name, f"{name}-{PUBLISHED}"):
+    for mode, key in ((SOUND, name), (PUBLISHED, f"{name}-{PUBLISHED}")):
         point = _entry_points().get(key)
-        if point is None:
+        if point is None or mode in _REGISTERED.get(name, {}):
             continue
         try:
             cls = point.load()
         except Exception as error:  # somebody else's package: whatever it raises becomes one line
             raise InputError(f"method {name!r} ({point.value}) cannot be loaded: {error}") from error
-        if cls.card.name not in _REGISTERED or cls.mode not in _REGISTERED[cls.card.name]:
-            register(cls)
+        register(cls)
+        if mode not in _REGISTERED.get(name, {}):
+            raise InputError(f"entry point {key!r}: {point.value} is {cls.card.name!r} ({cls.mode}) on its card")
 
 
 def method_names() -> Iterator[str]:
     """Every name: built in, registered, and installed by entry point."""
     yield from BUILT_IN
     yield from _REGISTERED
-    yield from (name for name in _entry_points() if name not in _REGISTERED and not name.endswith(f"-{PUBLISHED}"))
+    known = {*BUILT_IN, *_REGISTERED}
+    yield from (name for name in _entry_points() if name not in known and not name.endswith(f"-{PUBLISHED}"))
 
 
 def modes_of(name: str) -> tuple[str, ...]:
     """The modes in which there is a method of this name."""
     if name in BUILT_IN:
         return tuple(BUILT_IN[name])
-    if name not in _REGISTERED:
-        _installed(name)
+    _installed(name)
     if name not in _REGISTERED:
         known = list(method_names())
         close = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"unknown method {name!r}{hint} (known: {', '.join(known)})")
+        hint = f"did you mean {close[0]!r}?" if close else "one of your own needs gv.register or an entry point"
+        raise InputError(f"unknown method {name!r}; {hint} (known: {', '.join(known)})")
     return tuple(_REGISTERED[name])
 
 

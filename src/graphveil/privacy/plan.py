@@ -11,7 +11,7 @@ from typing import Any
 from graphveil.errors import PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, Loss, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
-from graphveil.privacy.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
+from graphveil.privacy.mechanisms import Exact, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
 from graphveil.privacy.promise import Adjacency, Promise
 
 ROUND_FIELDS = ("part", "hears", "reporters")
@@ -46,6 +46,13 @@ class Release:
     part: str = ""
     hears: str = ""
     reporters: int = 0
+
+    @classmethod
+    def gaussian(cls, name: str, mu: float, sensitivity: Mapping[str, float], dimension: int, lemma: str) -> Release:
+        """The least Gaussian noise for which nobody pays more than mu; none at all if mu is infinite (epsilon = inf)."""
+        worst = max(sensitivity.values())
+        mechanism = Gaussian.for_mu(worst, mu, dimension) if math.isfinite(mu) else Exact()
+        return cls(name, mechanism, sensitivity, lemma)
 
     def bound(self, kind: str) -> float:
         """The sensitivity for a record of this kind; ``edge`` stands for every public class of edges."""
@@ -144,8 +151,6 @@ class Plan:
     @cached_property
     def mu(self) -> float:
         """The Gaussian budget of the promise; what adaptive slots share."""
-        if not self.promise.private:
-            return math.inf
         return gaussian_mu(self.promise.epsilon, self.promise.target_delta)
 
     @property
@@ -198,12 +203,12 @@ class Plan:
 
 
 def split_mu(promise: Promise, shares: Mapping[str, float]) -> dict[str, float]:
-    """Gaussian parameters per release for shares of mu^2 that add up to at most 1."""
+    """Gaussian parameters per release for shares of mu^2 that add up to at most 1; infinite ones for epsilon = inf."""
     total = sum(shares.values())
     if total > 1 + 1e-12 or min(shares.values(), default=1.0) < 0:
         raise PrivacyError(f"the shares {dict(shares)} of the budget must be non-negative and add up to at most 1")
     mu = gaussian_mu(promise.epsilon, promise.target_delta)
-    return {name: mu * math.sqrt(share * (1 - 1e-14)) for name, share in shares.items()}
+    return {name: mu * math.sqrt(share * (1 - 1e-14)) if share else 0.0 for name, share in shares.items()}
 
 
 def calibrate_scale(epsilon_at: Callable[[float], float], target: float, start: float = 1.0) -> float:

@@ -17,7 +17,7 @@ exchanges one person's data for anybody else's.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -187,6 +187,53 @@ class Promise:
             max_degree=fields.get("max_degree"),
         )
 
+    @classmethod
+    def parse(
+        cls,
+        *,
+        level: str | None = "node",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        k: int | None = None,
+        adjacency: str | None = None,
+        relation: str = "zero-out",
+        max_degree: int | None = None,
+        directed: bool = False,
+        features: str | float | None = None,
+        labels: str | float | None = None,
+        edges: str | float | None = None,
+        supported: Collection[Guarantee] = (),
+    ) -> Promise:
+        """The promise that flags describe, or an error in their words.
+
+        Without a ``level``: local if a part of the record has a budget, none without an epsilon, else node. Without an
+        ``adjacency``: at node level the first one among those ``supported``.
+        """
+        parts = (features, labels, edges)
+        local = any(part is not None for part in parts)
+        level = level or ("local" if local else "none" if epsilon is None else "node")
+        if level == "local":
+            central = {"epsilon": epsilon, "k": k, "adjacency": adjacency, "max-degree": max_degree}
+            given = [name for name, value in central.items() if value is not None]
+            if given:
+                raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
+            budgets = dict(zip(("features", "labels", "edges"), parts, strict=True))
+            asked = {part: "withheld" if budget is None else budget for part, budget in budgets.items()}
+            return FAMILY[Level.LOCAL].from_json({**asked, "delta": delta or 0.0})
+        if local:
+            raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
+        return _parse_central(
+            parse_name(Level, level),
+            epsilon,
+            delta,
+            k,
+            None if adjacency is None else parse_name(Adjacency, adjacency),
+            parse_name(Relation, relation),
+            max_degree,
+            directed,
+            supported,
+        )
+
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**12
@@ -233,3 +280,43 @@ def EdgeLevel(epsilon: float, delta: float | None = None, directed: bool = False
 def NonPrivate() -> Promise:
     """No protection at all: the ordinary pipeline, said so on the certificate."""
     return Promise(Level.NONE, Adjacency.NONE, Relation.ZERO_OUT, math.inf)
+
+
+def _parse_central(
+    level: Level,
+    epsilon: float | None,
+    delta: float | None,
+    k: int | None,
+    adjacency: Adjacency | None,
+    relation: Relation,
+    max_degree: int | None,
+    directed: bool,
+    supported: Collection[Guarantee],
+) -> Promise:
+    if directed and level is not Level.EDGE:
+        raise InputError("--directed belongs to --level edge")
+    if level is Level.NONE:
+        if epsilon is not None:
+            raise InputError("--level none takes no --epsilon: nothing is protected")
+        return NonPrivate()
+    if epsilon is None:
+        raise InputError(f"--level {level} needs --epsilon")
+    if level is not Level.K_NEIGHBOR and k is not None:
+        raise InputError("--k belongs to --level k-neighbor")
+    if adjacency is not None and adjacency not in ADJACENCIES[level]:
+        raise InputError(f"level {level} has no adjacency {adjacency}; it has: {', '.join(ADJACENCIES[level])}")
+    if level is Level.EDGE:
+        if relation is not Relation.ZERO_OUT:
+            raise InputError("level edge adds or removes one edge; it takes no --relation")
+        if directed and adjacency is Adjacency.EDGE_UNDIRECTED:
+            raise InputError("--directed contradicts --adjacency edge-undirected")
+        return EdgeLevel(epsilon, delta, directed or adjacency is Adjacency.EDGE_DIRECTED)
+    if level is Level.K_NEIGHBOR:
+        if k is None:
+            raise InputError("--level k-neighbor needs --k: how many of a person's edges are protected")
+        return KNeighborLevel(k, epsilon, delta, relation)
+    if adjacency is None:
+        known = {guarantee.adjacency for guarantee in supported if guarantee.level is level}
+        order = ADJACENCIES[level] if max_degree is None else (Adjacency.BOUNDED_DEGREE,)
+        adjacency = next((found for found in order if found in known), Adjacency.RECORD)
+    return NodeLevel(epsilon, delta, adjacency, max_degree, relation)

@@ -117,7 +117,7 @@ class Heard:
 def listen(method: LocalMethod, data: Any, promise: Local, seed: int) -> Heard:
     """Run the method and keep its server and what each round heard."""
     graph = method.validated(data, "raise")
-    plan = method.plan(method.local_facts(graph, promise), promise)
+    plan = method.plan(method.facts_for(graph, promise), promise)
     answers = Listening(method.clients(graph, plan, Noise(seed)))
     server = method.server(graph, plan, answers, seed)
     return Heard(method.fit_server(server, seed=seed, notes=graph.notes), server, answers)
@@ -130,7 +130,7 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     rounds = heard.server.rounds.values()
     told = method.lengths_public and not any(_hides_lengths(round) for round in rounds)
     other = unseen_changed(method.validated(data, "raise"), promise, lengths_public=told)
-    plan = method.plan(method.local_facts(other, promise), promise)
+    plan = method.plan(method.facts_for(other, promise), promise)
     if plan.steps != heard.server.plan.steps:
         return [Failure(LEAK, "rounds", "what is asked depends on more than public facts")]
     answers = Repeating(method.clients(other, plan, Noise(seed)), heard.answers)

@@ -119,7 +119,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose mechanism is (epsilon, delta)-DP, rounded down."""
+    """The largest mu whose mechanism is (epsilon, delta)-DP, rounded down; infinite for epsilon = inf."""
+    if math.isinf(epsilon):
+        return math.inf
     if gaussian_delta(1e-12, epsilon) >= delta:
         raise PrivacyError(f"(epsilon, delta) = ({epsilon:g}, {delta:g}) leaves no usable signal; ask for larger ones")
     high = 1.0
