@@ -160,7 +160,8 @@ def _on_reports(
         if stop.broadcast is None:
             raise InputError(f"{stop}: 'graphveil privatize' makes the reports that {chosen.name} asks for") from None
         stop.broadcast.write(path)
-        answer = f"graphveil privatize RECORDS --edges-epsilon {stop.round.randomizer.swap_epsilon:g} --broadcast {path} --out ..."
+        price = f"{stop.round.randomizer.swap_epsilon:g}"
+        answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
             opt.print_json({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
         else:
