@@ -39,7 +39,7 @@ SOUND = [
     NipGnn(**NIP, labels="rr", noise="laplace", messages="rr-labels", hops=3),
 ]
 PUBLISHED = [
-    Dpdgc(mode="published", hidden=4, width=8, epochs=2, paper_epochs=2, max_degree=2, row_norm=1.0),
+    Dpdgc(mode="published", hidden=4, width=8, epochs=2, open_epochs=2, max_degree=2, row_norm=1.0),
     Dpar(mode="published", hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
     NipGnn(mode="published", hidden=4, epochs=2, max_degree=20),
 ]

@@ -17,7 +17,7 @@ from graphveil.methods.dpdgc.bounds import group_of, table_bound
 from graphveil.privacy.facts import PublicFacts
 
 SMALL = {"steps": 4, "code_steps": 4, "hidden": 4, "width": 4, "epochs": 2}
-PAPER = {"hidden": 4, "width": 4, "epochs": 2, "paper_epochs": 2, "max_degree": 4, "mode": "published"}
+PAPER = {"hidden": 4, "width": 4, "epochs": 2, "open_epochs": 2, "max_degree": 4, "mode": "published"}
 NODE = gv.NodeLevel(4.0, adjacency="node", relation="replace")
 
 
