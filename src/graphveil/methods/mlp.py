@@ -54,16 +54,8 @@ class Mlp(PrivateMethod):
         return Plan(promise, facts, ())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
-        trainer = OpenTrainer(
-            curator=curator,
-            coins=coins,
-            progress=progress,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            best_epoch=self.best_epoch,
-        )
+        rates = self.learning_rate, self.weight_decay, self.dropout
+        trainer = OpenTrainer(curator, coins, progress, self.epochs, *rates, best_epoch=self.best_epoch)
         return train_network("mlp", curator.facts, self.hidden, self.layers, trainer, coins)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:

@@ -49,13 +49,13 @@ class Trainer(Protocol):
     def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class OpenTrainer:
     """Adam on public records; ``best_epoch`` keeps the epoch with the best accuracy on public validation labels."""
 
     curator: Curator
     coins: np.random.Generator
-    progress: Progress | None = None
+    progress: Progress | None
     epochs: int
     learning_rate: float = OPEN_RATE
     weight_decay: float = 0.0
@@ -91,7 +91,7 @@ class PrivateTrainer:
 
     curator: Curator
     optimizer: Callable[[], Optimizer]
-    progress: Progress | None = None
+    progress: Progress | None
 
     def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None:
         descend_privately(self.curator, name, network, inputs, self.optimizer(), self.progress)
@@ -103,7 +103,7 @@ class PaperTrainer:
 
     curator: PaperCurator
     learning_rate: float
-    progress: Progress | None = None
+    progress: Progress | None
 
     def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None:
         from graphveil.learn import Adam
@@ -121,21 +121,36 @@ def sound_trainer(
     learning_rate: float,
     epochs: int,
     open_learning_rate: float,
-    dropout: float,
     weight_decay: float = 0.0,
+    dropout: float,
 ) -> Trainer:
     """Full-batch private steps of ``learning_rate``; the other values are for ordinary training where records are public."""
-    if not records_are_public(curator.plan.promise):
-        return PrivateTrainer(curator, lambda: own_optimizer(curator.facts, learning_rate), progress)
-    return OpenTrainer(
-        curator=curator,
-        coins=coins,
-        progress=progress,
-        epochs=epochs,
-        learning_rate=open_learning_rate,
-        weight_decay=weight_decay,
-        dropout=dropout,
-    )
+    if records_are_public(curator.plan.promise):
+        return OpenTrainer(curator, coins, progress, epochs, open_learning_rate, weight_decay, dropout)
+    return PrivateTrainer(curator, lambda: own_optimizer(curator.facts, learning_rate), progress)
+
+
+def published_trainer(
+    curator: Curator,
+    coins: np.random.Generator,
+    progress: Progress | None,
+    private: Trainer,
+    *,
+    epochs: int,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    dropout: float,
+    batch_size: int,
+) -> Trainer:
+    """``private``; at edge level Adam on batches with the best epoch, and without privacy what sound modes do."""
+    match curator.plan.promise.level:
+        case Level.NONE:
+            return OpenTrainer(curator, coins, progress, epochs, OPEN_RATE, weight_decay, dropout)
+        case Level.EDGE:
+            return OpenTrainer(
+                curator, coins, progress, epochs, learning_rate, weight_decay, dropout, batch_size, best_epoch=True
+            )
+    return private
 
 
 class BestEpoch:

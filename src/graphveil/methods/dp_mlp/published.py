@@ -8,7 +8,7 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import SELECTION, OpenTrainer, PaperTrainer, Trainer, records_are_public
+from graphveil.methods.common.trainer import SELECTION, PaperTrainer, published_trainer, records_are_public
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.mlp import Mlp, NetworkPredictor, network_parameters, train_network
 from graphveil.methods.options import Count, Positive
@@ -58,22 +58,19 @@ class PublishedDpMlp(PrivateMethod):
         return Plan(promise, facts, (release,), claim=promise.epsilon, gaps=self.gaps, provable=False)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
-        trainer: Trainer = PaperTrainer(cast(PaperCurator, curator), self.learning_rate, progress)
-        match curator.plan.promise.level:
-            case Level.NONE:
-                ordinary = Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs)
-                return ordinary.learn(curator, coins, progress)
-            case Level.EDGE:
-                trainer = OpenTrainer(
-                    curator=curator,
-                    coins=coins,
-                    progress=progress,
-                    epochs=self.epochs,
-                    learning_rate=self.learning_rate,
-                    dropout=0.5,
-                    batch_size=self.batch_size,
-                    best_epoch=True,
-                )
+        if curator.plan.promise.level is Level.NONE:
+            ordinary = Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs)
+            return ordinary.learn(curator, coins, progress)
+        trainer = published_trainer(
+            curator,
+            coins,
+            progress,
+            PaperTrainer(cast(PaperCurator, curator), self.learning_rate, progress),
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            dropout=0.5,
+            batch_size=self.batch_size,
+        )
         return train_network("gradient", curator.facts, self.hidden, self.layers, trainer, coins, raw=True)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:

@@ -24,7 +24,7 @@ from graphveil.methods.card import Card
 from graphveil.methods.common.group_training import calibrated
 from graphveil.methods.common.own_predictor import GROWTH, mean_release
 from graphveil.methods.common.private_training import full_batch_release
-from graphveil.methods.common.trainer import EDGES, OPEN_RATE, Trainer, records_are_public, sound_trainer
+from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
 from graphveil.methods.dpdgc import algorithm
 from graphveil.methods.dpdgc.bounds import code_release, label_release, own_row_statements, table_release
 from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
@@ -132,23 +132,21 @@ class Dpdgc(PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
         promise = curator.plan.promise
-        cap = self.max_degree if self.codes == "learned" and promise.level is Level.NODE else None
-        return algorithm.decouple(
+        trainer = sound_trainer(
             curator,
-            self.shape(curator.facts, promise),
-            self.trainer(curator, coins, progress),
-            partial(self._codes, curator, coins, progress),
             coins,
-            cap=cap,
-            norm=self.row_norm,
+            progress,
+            learning_rate=self.learning_rate,
+            epochs=self.epochs,
+            open_learning_rate=self.open_learning_rate,
+            dropout=self.dropout,
         )
+        shape, codes = self.shape(curator.facts, promise), partial(self._codes, curator, coins, progress)
+        cap = self.max_degree if self.codes == "learned" and promise.level is Level.NODE else None
+        return algorithm.decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
 
     def _codes(
-        self,
-        curator: Curator,
-        coins: np.random.Generator,
-        progress: Progress | None,
-        lists: algorithm.ListsOf,
+        self, curator: Curator, coins: np.random.Generator, progress: Progress | None, lists: algorithm.ListsOf
     ) -> algorithm.Codes:
         from graphveil.learn import GlobalMoment
         from graphveil.methods.dpdgc.codes import random_codes
@@ -162,17 +160,6 @@ class Dpdgc(PrivateMethod):
             case "random":
                 return random_codes(curator.facts.nodes, self.width, coins), 0.0
         return algorithm.randomised_label_codes(curator)
-
-    def trainer(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Trainer:
-        return sound_trainer(
-            curator,
-            coins,
-            progress,
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            open_learning_rate=self.open_learning_rate,
-            dropout=self.dropout,
-        )
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
         return DecoupledPredictor.restore(config, arrays)

@@ -72,15 +72,7 @@ def payers(facts: PublicFacts, promise: Promise) -> tuple[str, ...]:
 
 
 def code_release(
-    facts: PublicFacts,
-    promise: Promise,
-    width: int,
-    mu: float,
-    *,
-    cap: int,
-    steps: int,
-    rate: float,
-    clip: float,
+    facts: PublicFacts, promise: Promise, width: int, mu: float, *, cap: int, steps: int, rate: float, clip: float
 ) -> Release:
     """The gradient steps of learned codes, along lists cut to ``cap`` entries."""
     return group_release(

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.common.private_training import LEMMA, poisson_batches
-from graphveil.methods.common.trainer import EDGES, OpenTrainer, PrivateTrainer, Trainer
+from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
 from graphveil.methods.dpdgc.bounds import group_of, own_row_statements, payers
@@ -98,39 +98,18 @@ class PublishedDpdgc(PrivateMethod):
     open_epochs: Count = 100
     dropout: Fraction = 0.5
 
-    @property
-    def _open(self) -> Dpdgc:
-        """What this is without privacy, but for the optimiser of its codes."""
-        return Dpdgc(
-            width=self.width,
-            hidden=self.hidden,
-            row_norm=self.row_norm,
-            epochs=self.open_epochs,
-            dropout=self.dropout,
-        )
-
     def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
         return Shape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim, with the truth declared where it is known."""
         if promise.level is Level.NONE:
-            return self._open.design(facts, promise)
+            return Dpdgc(width=self.width, row_norm=self.row_norm).design(facts, promise)
         steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
         stages = 1 if promise.level is Level.EDGE else 2
         replacing = replace(promise, relation=Relation.REPLACE)
         scale = claimed_noise(replacing, stages=stages, gaussians=1, steps=steps, rate=rate)
-        releases = true_releases(
-            facts,
-            promise,
-            self.shape(facts, promise),
-            scale,
-            steps=steps,
-            rate=rate,
-            clip=self.clip,
-            cap=self.max_degree,
-            norm=self.row_norm,
-        )
+        releases = self._releases(facts, promise, scale)
         true = Plan(promise, facts, releases, claim=promise.epsilon)
         known = true.epsilon() if promise.private else None
         if promise.level is Level.NODE:
@@ -141,38 +120,50 @@ class PublishedDpdgc(PrivateMethod):
             return replace(true, gaps=(DIRECTED,) if promise.level is Level.EDGE else (ROOT,))
         return true
 
+    def _releases(self, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
+        """Codes, table and classifier with noise multiplier ``scale``, declared at what they really move."""
+        kinds, public, clip = payers(facts, promise), promise.level is Level.EDGE, self.clip
+        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        codes: DpGradient | Exact = Exact(steps)
+        table: Gaussian | Exact = Exact()
+        last: DpGradient | Exact = Exact(steps)
+        moved = 1.0
+        if promise.private:
+            shape, cap = self.shape(facts, promise), self.max_degree
+            batches: dict[str, Any] = {"rate": rate, "slack": 2 * summation_error(facts.count("train"), clip)}
+            sigma = 2 * math.sqrt(claimed_group(promise, cap)) * clip * scale
+            size = (facts.nodes + 1) * shape.width
+            codes = DpGradient(sigma, clip, steps, size, group=true_group(promise, cap), **batches)
+            claimed = self.row_norm * claimed_table(promise, cap)
+            table = Gaussian(scale * claimed, facts.nodes * shape.width)
+            moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
+            replaced = promise.relation is Relation.REPLACE
+            last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
+        releases = (
+            Release("codes", codes, dict.fromkeys(kinds, clip), AS_STATED),
+            Release("table", table, dict.fromkeys(kinds, moved), AS_STATED, not public),
+            Release("classifier", last, {"train": clip}, LEMMA),
+        )
+        return releases[:2] if public else releases
+
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
         from graphveil.learn import Adam
 
         promise = curator.plan.promise
-        return decouple(
+        trainer = published_trainer(
             curator,
-            self.shape(curator.facts, promise),
-            self._trainer(curator, coins, progress),
-            partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress),
             coins,
-            cap=self.max_degree if promise.level is Level.NODE else None,
-            norm=self.row_norm,
+            progress,
+            PrivateTrainer(curator, lambda: Adam(self.learning_rate), progress),
+            epochs=self.open_epochs,
+            learning_rate=self.learning_rate,
+            dropout=self.dropout,
+            batch_size=self.batch_size,
         )
-
-    def _trainer(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Trainer:
-        from graphveil.learn import Adam
-
-        match curator.plan.promise.level:
-            case Level.NONE:
-                return self._open.trainer(curator, coins, progress)
-            case Level.EDGE:
-                return OpenTrainer(
-                    curator=curator,
-                    coins=coins,
-                    progress=progress,
-                    epochs=self.open_epochs,
-                    learning_rate=self.learning_rate,
-                    dropout=self.dropout,
-                    batch_size=self.batch_size,
-                    best_epoch=True,
-                )
-        return PrivateTrainer(curator, lambda: Adam(self.learning_rate), progress)
+        shape = self.shape(curator.facts, promise)
+        codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
+        cap = self.max_degree if promise.level is Level.NODE else None
+        return decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
         return DecoupledPredictor.restore(config, arrays)
@@ -180,41 +171,6 @@ class PublishedDpdgc(PrivateMethod):
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
         return public, (*own_row_statements(plan.promise, codes_released=True), *assumptions)
-
-
-def true_releases(
-    facts: PublicFacts,
-    promise: Promise,
-    shape: Shape,
-    scale: float,
-    *,
-    steps: int,
-    rate: float,
-    clip: float,
-    cap: int,
-    norm: float,
-) -> tuple[Release, ...]:
-    """The releases with noise multiplier ``scale``, declared at what they really move."""
-    kinds, public = payers(facts, promise), promise.level is Level.EDGE
-    claimed = norm * claimed_table(promise, cap)
-    moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
-    codes: DpGradient | Exact = Exact(steps)
-    table: Gaussian | Exact = Exact()
-    last: DpGradient | Exact = Exact(steps)
-    if promise.private:
-        batches: dict[str, Any] = {"rate": rate, "slack": 2 * summation_error(facts.count("train"), clip)}
-        sigma = 2 * math.sqrt(claimed_group(promise, cap)) * clip * scale
-        size = (facts.nodes + 1) * shape.width
-        codes = DpGradient(sigma, clip, steps, size, group=true_group(promise, cap), **batches)
-        table = Gaussian(scale * claimed, facts.nodes * shape.width)
-        replaced = promise.relation is Relation.REPLACE
-        last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
-    releases = (
-        Release("codes", codes, dict.fromkeys(kinds, clip), AS_STATED),
-        Release("table", table, dict.fromkeys(kinds, moved if promise.private else 1.0), AS_STATED, not public),
-        Release("classifier", last, {"train": clip}, LEMMA),
-    )
-    return releases[:2] if public else releases
 
 
 def as_stated(release: Release, scale: float) -> Release:

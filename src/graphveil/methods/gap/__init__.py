@@ -21,7 +21,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
 from graphveil.methods.common.aggregation import aggregate
-from graphveil.methods.common.trainer import EDGES, OPEN_RATE, Trainer, records_are_public, sound_trainer
+from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
 from graphveil.methods.gap.algorithm import perturb_aggregations
 from graphveil.methods.gap.bounds import open_releases, stage_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
@@ -98,12 +98,7 @@ class Gap(PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
         promise = curator.plan.promise
-        trainer = self.trainer(curator, coins, progress)
-        weighted = lambda lists, rows, key: aggregate(lists, rows, promise)
-        return perturb_aggregations(curator, self.shape(curator.facts, promise), trainer, weighted, coins, progress)
-
-    def trainer(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Trainer:
-        return sound_trainer(
+        trainer = sound_trainer(
             curator,
             coins,
             progress,
@@ -113,6 +108,8 @@ class Gap(PrivateMethod):
             weight_decay=self.weight_decay,
             dropout=self.dropout,
         )
+        weighted = lambda lists, rows, key: aggregate(lists, rows, promise)
+        return perturb_aggregations(curator, self.shape(curator.facts, promise), trainer, weighted, coins, progress)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
         return GapPredictor.restore(config, arrays)

@@ -16,9 +16,10 @@ import numpy as np
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import EDGES, SELECTION, OpenTrainer, PaperTrainer, Trainer
+from graphveil.methods.common.trainer import EDGES, SELECTION, PaperTrainer, published_trainer
 from graphveil.methods.gap import Gap as SoundGap
 from graphveil.methods.gap.algorithm import perturb_aggregations
+from graphveil.methods.gap.bounds import open_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.accounting.paper import claimed_noise
@@ -73,28 +74,17 @@ class PublishedGap(PrivateMethod):
     weight_decay: NonNegative = 0.0
     dropout: Fraction = 0.5
 
-    @property
-    def _open(self) -> SoundGap:
-        """What this is without privacy, but for the cut lists."""
-        return SoundGap(
-            hops=self.hops,
-            hidden=self.hidden,
-            epochs=self.epochs,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-        )
-
     def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
         raw = promise.level is not Level.NONE
         return Shape(facts.features, facts.classes, self.hidden, self.hops, encoder_layers=2, raw=raw)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        shape = self.shape(facts, promise)
         match promise.level:
             case Level.NONE:
-                return self._open.design(facts, promise)
+                return Plan(promise, facts, open_releases(facts, promise, shape))
             case Level.EDGE:
-                return edge_plan(facts, promise, self.shape(facts, promise))
-        shape = self.shape(facts, promise)
+                return edge_plan(facts, promise, shape)
         sides = 2 if promise.relation is Relation.REPLACE else 1
         steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
         scale = claimed_noise(promise, stages=2, gaussians=self.hops, steps=steps, rate=rate)
@@ -110,34 +100,21 @@ class PublishedGap(PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
         promise = curator.plan.promise
-        cut = lambda lists, rows, key: plain_sum(lists.capped(self.max_degree, np.random.default_rng(key)), rows)
-        whole = lambda lists, rows, key: plain_sum(lists, rows)
-        return perturb_aggregations(
+        trainer = published_trainer(
             curator,
-            self.shape(curator.facts, promise),
-            self._trainer(curator, coins, progress),
-            whole if promise.level is Level.EDGE else cut,
             coins,
             progress,
+            PaperTrainer(cast(PaperCurator, curator), self.learning_rate, progress),
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            dropout=self.dropout,
+            batch_size=self.batch_size,
         )
-
-    def _trainer(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Trainer:
-        match curator.plan.promise.level:
-            case Level.NONE:
-                return self._open.trainer(curator, coins, progress)
-            case Level.EDGE:
-                return OpenTrainer(
-                    curator=curator,
-                    coins=coins,
-                    progress=progress,
-                    epochs=self.epochs,
-                    learning_rate=self.learning_rate,
-                    weight_decay=self.weight_decay,
-                    dropout=self.dropout,
-                    batch_size=self.batch_size,
-                    best_epoch=True,
-                )
-        return PaperTrainer(cast(PaperCurator, curator), self.learning_rate, progress)
+        cut = lambda lists, rows, key: plain_sum(lists.capped(self.max_degree, np.random.default_rng(key)), rows)
+        whole = lambda lists, rows, key: plain_sum(lists, rows)
+        summed = whole if promise.level is Level.EDGE else cut
+        return perturb_aggregations(curator, self.shape(curator.facts, promise), trainer, summed, coins, progress)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
         return GapPredictor.restore(config, arrays)
