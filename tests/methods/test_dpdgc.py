@@ -129,6 +129,12 @@ def test_without_noise_the_table_is_the_plain_sum(small):
     assert np.allclose(model.predictor.table, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", [SMALL | {"codes": "rr-labels"}, SMALL | {"codes": "random"}, SMALL, PAPER])
+def test_without_privacy_every_source_of_codes_trains(small, options):
+    model = Dpdgc(**options).fit(small, gv.NonPrivate(), seed=0)
+    assert model.certificate.epsilon is None and model.predict(small).shape == (small.num_nodes,)
+
+
 def test_predictions_read_only_the_own_row_and_survive_saving(small, tmp_path):
     model = Dpdgc(**SMALL).fit(small, gv.NodeLevel(2.0), seed=3)
     changed = small.clone()
