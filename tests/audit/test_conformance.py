@@ -58,7 +58,7 @@ SOUND = [
 PUBLISHED = [
     DpMlp(mode="published", epochs=4, hidden=8, batch_size=5),
     Gap(mode="published", hidden=8, epochs=2),
-    Dpdgc(mode="published", hidden=4, width=8, epochs=2, paper_epochs=2, max_degree=2, row_norm=1.0),
+    Dpdgc(mode="published", hidden=4, width=8, epochs=2, open_epochs=2, max_degree=2, row_norm=1.0),
     Dpar(mode="published", hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
     NipGnn(mode="published", hidden=4, epochs=2, max_degree=20),
 ]

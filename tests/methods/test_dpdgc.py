@@ -17,7 +17,7 @@ from graphveil.methods.dpdgc.bounds import group_of, table_bound
 from graphveil.privacy.facts import PublicFacts
 
 SMALL = {"steps": 4, "code_steps": 4, "hidden": 4, "width": 4, "epochs": 2}
-PAPER = {"hidden": 4, "width": 4, "epochs": 2, "paper_epochs": 2, "max_degree": 4, "mode": "published"}
+PAPER = {"hidden": 4, "width": 4, "epochs": 2, "open_epochs": 2, "max_degree": 4, "mode": "published"}
 NODE = gv.NodeLevel(4.0, adjacency="node", relation="replace")
 
 
@@ -127,6 +127,12 @@ def test_without_noise_the_table_is_the_plain_sum(small):
     sums = adjacency @ codes
     expected = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
     assert np.allclose(model.predictor.table, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [SMALL | {"codes": "rr-labels"}, SMALL | {"codes": "random"}, SMALL, PAPER])
+def test_without_privacy_every_source_of_codes_trains(small, options):
+    model = Dpdgc(**options).fit(small, gv.NonPrivate(), seed=0)
+    assert model.certificate.epsilon is None and model.predict(small).shape == (small.num_nodes,)
 
 
 def test_predictions_read_only_the_own_row_and_survive_saving(small, tmp_path):

@@ -112,6 +112,16 @@ def test_unusable_options_are_refused(small, options):
         gv.Gap(**options).fit(small, gv.NodeLevel(1.0))
 
 
+@pytest.mark.parametrize("method", [gv.Gap, gv.Dpdgc, gv.DpMlp], ids=lambda method: method.card.name)
+def test_each_mode_is_a_class_with_its_own_options(method):
+    sound, published = method(), method(mode="published")
+    assert type(published).__name__ == f"Published{method.__name__}" and published.card is sound.card
+    assert published.gaps and not sound.gaps
+    assert "steps" in sound.get_params() and "steps" not in published.get_params()
+    with pytest.raises(InputError, match="has no option 'steps'"):
+        method(mode="published", steps=3)
+
+
 def test_planning_a_million_nodes_needs_no_data():
     facts = gv.PublicFacts(nodes=10**6, features=128, classes=10)
     plan = gv.Gap().plan(facts, gv.NodeLevel(2.0).with_default_delta(10**6))

@@ -8,12 +8,13 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.common.open_training import train_openly
+from graphveil.methods.common.private_training import parameter_count
+from graphveil.methods.common.trainer import EDGES, OPEN_RATE, OpenTrainer, Trainer
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Promise
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -39,31 +40,23 @@ class Mlp(PrivateMethod):
         formula="softmax(W3 selu(W2 selu(W1 x)))",
         when="as the non-private line, or at edge level where it costs nothing",
     )
+    supports = EDGES
 
     hidden: Count = 64
     layers: Count = 3
     epochs: Count = 100
-    learning_rate: Positive = 3e-3
+    learning_rate: Positive = OPEN_RATE
     weight_decay: NonNegative = 0.0
     dropout: Fraction = 0.5
     best_epoch: bool = True
-
-    @property
-    def supports(self) -> frozenset[Guarantee]:
-        edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
-        return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         return Plan(promise, facts, ())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> NetworkPredictor:
-        facts = curator.facts
-        predictor = NetworkPredictor.build(facts.features, facts.classes, self.hidden, self.layers)
-        network = predictor.network.initialise(coins)
-        stage = {"epochs": self.epochs, "learning_rate": self.learning_rate}
-        rest = {"weight_decay": self.weight_decay, "dropout": self.dropout, "best_epoch": self.best_epoch}
-        train_openly(curator, "mlp", network, predictor.inputs, coins, progress, **stage, **rest)
-        return predictor
+        rates = self.learning_rate, self.weight_decay, self.dropout
+        trainer = OpenTrainer(curator, coins, progress, self.epochs, *rates, best_epoch=self.best_epoch)
+        return train_network("mlp", curator.facts, self.hidden, self.layers, trainer, coins)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:
         return NetworkPredictor.restore(config, arrays)
@@ -130,3 +123,23 @@ def input_width(features: int, raw: bool) -> int:
 def network_widths(features: int, classes: int, hidden: int, layers: int, raw: bool = False) -> tuple[int, ...]:
     """Widths of the papers' network: inputs, hidden layers, classes."""
     return (input_width(features, raw), *[hidden] * (layers - 1), classes)
+
+
+def network_parameters(facts: PublicFacts, hidden: int, layers: int, raw: bool = False) -> int:
+    """How many numbers that network has."""
+    return parameter_count(network_widths(facts.features, facts.classes, hidden, layers, raw))
+
+
+def train_network(
+    name: str,
+    facts: PublicFacts,
+    hidden: int,
+    layers: int,
+    trainer: Trainer,
+    coins: np.random.Generator,
+    raw: bool = False,
+) -> NetworkPredictor:
+    """The papers' network, trained as the stage ``name``."""
+    predictor = NetworkPredictor.build(facts.features, facts.classes, hidden, layers, raw)
+    trainer.train(name, predictor.network.initialise(coins), predictor.inputs)
+    return predictor

@@ -1,4 +1,4 @@
-"""Private gradient sums in which one person touches several rows: how they are planned, calibrated and spent.
+"""Private gradient sums, also where one person touches several rows: how they are planned, calibrated and spent.
 
 The noise of such a release follows from Lemma G (``privacy/accounting/group_loss.py``). Its size is parametrised by the Gaussian
 parameter it is worth: ``sigma = q (a + b) clip sqrt(T) / mu`` is where the sampled group tends to for many steps, and one common
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graphveil.graph import Graph
-    from graphveil.learn import Network, Optimizer
+    from graphveil.learn import Inputs, Network, Optimizer
 
 
 def group_release(
@@ -77,23 +77,30 @@ def descend_on_groups(
     curator: Curator,
     name: str,
     network: Network,
-    inputs: Callable[[Graph, np.ndarray], Any],
+    inputs: Callable[[Graph, np.ndarray], Inputs],
     optimizer: Optimizer,
-    rows: np.ndarray,
+    rows: np.ndarray | None = None,
     progress: Progress | None = None,
     before_step: Callable[[], None] | None = None,
+    after_epoch: Callable[[Network], None] | None = None,
+    share: float | None = None,
 ) -> None:
-    """Spend the grouped release ``name``; ``inputs(private, rows)`` are the inputs of the rows of these public slots."""
+    """Spend the gradient release ``name``; ``inputs(private, rows)`` are the inputs of the rows of these public slots.
+
+    ``rows``: by default one for every record that pays. The divisor is the expected batch size, a public number.
+    """
     import torch
 
     from graphveil.learn import clipped_gradient_sum, descend, take
 
-    def prepare(private: Graph, chosen: np.ndarray) -> tuple[Any, Tensor]:
+    def prepare(private: Graph, chosen: np.ndarray) -> tuple[Inputs, Tensor]:
         return inputs(private, chosen), torch.from_numpy(private.labels[chosen])
 
-    steps = curator.gradients(name, prepare, rows=rows)
+    steps = curator.gradients(name, prepare, share, rows)
+    batch = steps.rate * (max(1, curator.facts.count("train")) if rows is None else len(rows))
+    epoch = max(1, round(1 / steps.rate))
 
-    def query(prepared: Any, batch: np.ndarray | None) -> np.ndarray:
+    def query(prepared: tuple[Inputs, Tensor], batch: np.ndarray | None) -> np.ndarray:
         examples, targets = prepared
         if batch is not None:
             examples, targets = take(examples, batch), targets[torch.from_numpy(batch)]
@@ -104,5 +111,10 @@ def descend_on_groups(
             before_step()
         return torch.from_numpy(steps.step(query))
 
-    report = None if progress is None else lambda done, total: progress(name, done, total)
-    descend(network, gradient, optimizer, steps.total, max(1.0, steps.rate * len(rows)), progress=report)
+    def passed(done: int, total: int) -> None:
+        if after_epoch is not None and (done % epoch == 0 or done == total):
+            after_epoch(network)
+        if progress is not None:
+            progress(name, done, total)
+
+    descend(network, gradient, optimizer, steps.total, max(1.0, batch), progress=passed)

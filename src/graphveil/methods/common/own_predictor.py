@@ -74,7 +74,8 @@ def release_centre(curator: Curator, share: float | None = None, of: np.ndarray 
     """
     if any(step.name == "mean" for step in curator.plan.steps):
         slots = np.ones(curator.facts.nodes, dtype=bool) if of is None else of
-        centre = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share) / max(1, slots.sum())
+        total = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share)
+        centre: np.ndarray = total / max(1, slots.sum())
         return centre / max(1.0, float(np.linalg.norm(centre)))
     return np.zeros(curator.facts.features)
 

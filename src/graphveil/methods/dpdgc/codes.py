@@ -3,13 +3,12 @@
     Y^ = selu(A W + b) R,     R random and fixed; rows of W are kept at norm 1 (times c in the table)
 
 A node appears as a column of A in the rows of those it sends to, so one person touches several rows of each gradient sum
-(:func:`group_of`). Other sources of codes: training labels, labels after randomised response, public random vectors.
+(``bounds.group_of``). Other sources of codes: training labels, labels after randomised response, public random vectors.
 """
 
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,14 +75,6 @@ def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
 
 def random_codes(nodes: int, width: int, coins: np.random.Generator) -> np.ndarray:
     """Public unit vectors."""
-    codes = coins.normal(size=(nodes, width))
-    return codes / (np.linalg.norm(codes, axis=1, keepdims=True) * (1 + 1e-12))
-
-
-class Codes(StrEnum):
-    """Where a node's code comes from."""
-
-    LEARNED = "learned"
-    LABELS = "labels"
-    RR_LABELS = "rr-labels"
-    RANDOM = "random"
+    drawn = coins.normal(size=(nodes, width))
+    codes: np.ndarray = drawn / (np.linalg.norm(drawn, axis=1, keepdims=True) * (1 + 1e-12))
+    return codes

@@ -1,28 +1,36 @@
 """DPDGC as published: one noise multiplier z for all parts, and what is wrong with the bounds it goes by.
 
-Claimed: codes cost one replaced row at noise 2z, whatever the group (their noise is 2z sqrt(group)); table c, c sqrt k or
-c sqrt(2D); classifier one row at noise z ("Opacus default"); z by the paper's accounting, Renyi bounds for batches of a fixed
-size (``privacy/accounting/paper.py``). Where the truth is known (edge and k-neighbor level) it is declared, so the certificate
-prints it beside the claim; at node level the lists cut by the code leave no bound.
+Features as they are; lists cut to D for node level; codes of norm c = 1e-8. Claimed: codes cost one replaced row at noise 2z,
+whatever the group (their noise is 2z sqrt(group), as in the authors' code); table c, c sqrt k or c sqrt(2D); classifier one row
+at noise z ("Opacus default"); z by the paper's accounting, Renyi bounds for batches of a fixed size
+(``privacy/accounting/paper.py``). Where the truth is known (edge and k-neighbor level) it is declared, so the certificate prints
+it beside the claim; at node level the lists cut by the code leave no bound.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, ClassVar, Literal
 
-from graphveil.methods.common.private_training import LEMMA, paper_batches
-from graphveil.methods.dpdgc.bounds import group_of
+import numpy as np
+
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.common.private_training import LEMMA, poisson_batches
+from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
+from graphveil.methods.dpdgc import Dpdgc
+from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
+from graphveil.methods.dpdgc.bounds import group_of, own_row_statements, payers
+from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.methods.options import Count, Fraction, Natural, Positive
 from graphveil.privacy.accounting.paper import claimed_noise
+from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Gap, Plan, Release
-from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
-
-if TYPE_CHECKING:
-    from graphveil.methods.dpdgc import Dpdgc
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 AS_STATED = "as the paper states it"
 DIRECTED = Gap(
@@ -56,60 +64,116 @@ TWO_CLIPS = Gap(
     check="sensitivity",
     release="classifier",
 )
-GAPS = (DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS)
 
 
-def published_plan(method: Dpdgc, facts: PublicFacts, promise: Promise) -> Plan:
-    """The paper's noise for its claim, with the truth declared where it is known."""
-    stages = 1 if promise.level is Level.EDGE else 2
-    batches = paper_batches(facts, method.paper_epochs, method.batch_size)
-    scale = claimed_noise(replace(promise, relation=Relation.REPLACE), stages=stages, gaussians=1, **batches)
-    true = Plan(promise, facts, _releases(method, facts, promise, scale), claim=promise.epsilon)
-    known = true.epsilon() if promise.private else None
-    if promise.level is Level.NODE:
-        stated = tuple(_as_stated(method, release, scale) for release in true.steps)
-        gaps = (CAP, ROWS, ROOT, TWO_CLIPS)
-        return replace(true, steps=stated, gaps=gaps, provable=False, corrected=known)
-    if known is not None and known > promise.epsilon:
-        return replace(true, gaps=(DIRECTED,) if promise.level is Level.EDGE else (ROOT,))
-    return true
+class PublishedDpdgc(PrivateMethod):
+    """DPDGC with the paper's networks, bounds and accounting.
 
+    Args:
+        width: numbers per code.
+        hidden: width of the two branches; 0 for none.
+        max_degree: D, to which everybody's list is cut at node level.
+        row_norm: the norm c of a code; privacy-neutral.
+        epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches, for codes and classifier.
+        open_epochs, dropout: Adam on batches for the classifier at edge level.
+    """
 
-def _releases(method: Dpdgc, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
-    """The three releases with noise multiplier ``scale``, declared at what they really move."""
-    from graphveil.methods.dpdgc import payers
-
-    shape, kinds, clip = method.shape(facts, promise), payers(facts, promise), method.paper_clip
-    size, records = (facts.nodes + 1) * shape.width, facts.count("train")
-    steps = max(1, method.paper_epochs * records // method.batch_size)
-    open_records = promise.level is Level.EDGE
-    if not promise.private:
-        codes = Release("codes", Exact(steps), dict.fromkeys(kinds, clip), AS_STATED)
-        table = Release("table", Exact(), dict.fromkeys(kinds, 1.0), AS_STATED, not open_records)
-        rest = () if open_records else (Release("classifier", Exact(steps), {"train": clip}, LEMMA),)
-        return codes, table, *rest
-
-    table_bound = method.norm * _claimed_table(method, promise)
-    noise = Gaussian(scale * table_bound, facts.nodes * shape.width)
-    batches: dict[str, Any] = {
-        "rate": min(1.0, method.batch_size / records),
-        "slack": 2 * summation_error(records, clip),
+    card = Dpdgc.card
+    gaps = (DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS)
+    curator: ClassVar[type[Curator]] = PaperCurator
+    supports = EDGES | {
+        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
+        Guarantee(Level.NODE, Adjacency.NODE, Relation.REPLACE),
     }
-    replaced = promise.relation is Relation.REPLACE
-    sigma = 2 * math.sqrt(_claimed_group(method, promise)) * clip * scale
-    descent = DpGradient(sigma, clip, steps, size, group=_true_group(method, promise), **batches)
-    table_bound *= math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0
-    last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
-    bound = dict.fromkeys(kinds, table_bound * (1 + 1e-9))
-    releases = (
-        Release("codes", descent, dict.fromkeys(kinds, clip), AS_STATED),
-        Release("table", noise, bound, AS_STATED, not open_records),
-        Release("classifier", last, {"train": clip}, LEMMA),
-    )
-    return releases[:2] if open_records else releases
+
+    mode: Literal["published"] = "published"
+    width: Count = 64
+    hidden: Natural = 64
+    max_degree: Count = 100
+    row_norm: Positive = 1e-8
+    epochs: Count = 100
+    batch_size: Count = 64
+    learning_rate: Positive = 1e-3
+    clip: Positive = 1.0
+    open_epochs: Count = 100
+    dropout: Fraction = 0.5
+
+    def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
+        return Shape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        """The paper's noise for its claim, with the truth declared where it is known."""
+        if promise.level is Level.NONE:
+            return Dpdgc(width=self.width, row_norm=self.row_norm).design(facts, promise)
+        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        stages = 1 if promise.level is Level.EDGE else 2
+        replacing = replace(promise, relation=Relation.REPLACE)
+        scale = claimed_noise(replacing, stages=stages, gaussians=1, steps=steps, rate=rate)
+        releases = self._releases(facts, promise, scale)
+        true = Plan(promise, facts, releases, claim=promise.epsilon)
+        known = true.epsilon() if promise.private else None
+        if promise.level is Level.NODE:
+            stated = tuple(as_stated(release, scale) for release in releases)
+            gaps = (CAP, ROWS, ROOT, TWO_CLIPS)
+            return replace(true, steps=stated, gaps=gaps, provable=False, corrected=known)
+        if known is not None and known > promise.epsilon:
+            return replace(true, gaps=(DIRECTED,) if promise.level is Level.EDGE else (ROOT,))
+        return true
+
+    def _releases(self, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
+        """Codes, table and classifier with noise multiplier ``scale``, declared at what they really move."""
+        kinds, public, clip = payers(facts, promise), promise.level is Level.EDGE, self.clip
+        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        codes: DpGradient | Exact = Exact(steps)
+        table: Gaussian | Exact = Exact()
+        last: DpGradient | Exact = Exact(steps)
+        moved = 1.0
+        if promise.private:
+            shape, cap = self.shape(facts, promise), self.max_degree
+            batches: dict[str, Any] = {"rate": rate, "slack": 2 * summation_error(facts.count("train"), clip)}
+            sigma = 2 * math.sqrt(claimed_group(promise, cap)) * clip * scale
+            size = (facts.nodes + 1) * shape.width
+            codes = DpGradient(sigma, clip, steps, size, group=true_group(promise, cap), **batches)
+            claimed = self.row_norm * claimed_table(promise, cap)
+            table = Gaussian(scale * claimed, facts.nodes * shape.width)
+            moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
+            replaced = promise.relation is Relation.REPLACE
+            last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
+        releases = (
+            Release("codes", codes, dict.fromkeys(kinds, clip), AS_STATED),
+            Release("table", table, dict.fromkeys(kinds, moved), AS_STATED, not public),
+            Release("classifier", last, {"train": clip}, LEMMA),
+        )
+        return releases[:2] if public else releases
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
+        from graphveil.learn import Adam
+
+        promise = curator.plan.promise
+        trainer = published_trainer(
+            curator,
+            coins,
+            progress,
+            PrivateTrainer(curator, lambda: Adam(self.learning_rate), progress),
+            epochs=self.open_epochs,
+            learning_rate=self.learning_rate,
+            dropout=self.dropout,
+            batch_size=self.batch_size,
+        )
+        shape = self.shape(curator.facts, promise)
+        codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
+        cap = self.max_degree if promise.level is Level.NODE else None
+        return decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
+        return DecoupledPredictor.restore(config, arrays)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, assumptions = super().statements(plan)
+        return public, (*own_row_statements(plan.promise, codes_released=True), *assumptions)
 
 
-def _as_stated(method: Dpdgc, release: Release, scale: float) -> Release:
+def as_stated(release: Release, scale: float) -> Release:
     """A release with the sensitivity that the paper's noise is made for, so that the suite can measure against it."""
     if not isinstance(release.mechanism, DpGradient):
         return release
@@ -117,21 +181,17 @@ def _as_stated(method: Dpdgc, release: Release, scale: float) -> Release:
     return replace(release, mechanism=plain, sensitivity=dict.fromkeys(release.sensitivity, plain.sigma / scale))
 
 
-def _true_group(method: Dpdgc, promise: Promise) -> tuple[int, int]:
-    if promise.level is Level.NODE:
-        return group_of(replace(promise, adjacency=Adjacency.RECORD), method.cap)
-    return group_of(promise, method.cap)
+def true_group(promise: Promise, cap: int) -> tuple[int, int]:
+    """Rows that really change; at node level those of a record whose own list has at most D entries."""
+    counted = replace(promise, adjacency=Adjacency.RECORD) if promise.level is Level.NODE else promise
+    return group_of(counted, cap)
 
 
-def _claimed_group(method: Dpdgc, promise: Promise) -> int:
-    if promise.level is Level.EDGE:
-        return 1
-    return (promise.k or method.cap) + 1
+def claimed_group(promise: Promise, cap: int) -> int:
+    return 1 if promise.level is Level.EDGE else (promise.k or cap) + 1
 
 
-def _claimed_table(method: Dpdgc, promise: Promise) -> float:
+def claimed_table(promise: Promise, cap: int) -> float:
     if promise.level is Level.EDGE:
         return 1.0
-    if promise.k is not None:
-        return math.sqrt(promise.k)
-    return math.sqrt(2 * method.cap)
+    return math.sqrt(promise.k if promise.k is not None else 2 * cap)

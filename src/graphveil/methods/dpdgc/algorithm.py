@@ -1,0 +1,108 @@
+"""The algorithm of DPDGC: codes, one noisy table of neighbours' codes, a classifier beside the own features.
+
+Just before noise is added, the norms of the codes are checked against c: a normalisation that got lost cannot pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import PrivacyError
+from graphveil.methods.base import Progress
+from graphveil.methods.common.aggregation import aggregate, plain_sum
+from graphveil.methods.common.group_training import descend_on_groups
+from graphveil.methods.common.own_predictor import release_centre
+from graphveil.methods.common.trainer import Trainer
+from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.privacy.curator import Curator
+from graphveil.privacy.promise import Adjacency
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph, Lists, SparseRows
+    from graphveil.learn import Optimizer
+
+ListsOf = Callable[["Graph"], "Lists"]
+Codes = tuple[np.ndarray | None, np.ndarray | float]  # W (None: everybody's own label) and b
+
+
+def decouple(
+    curator: Curator,
+    shape: Shape,
+    trainer: Trainer,
+    codes: Callable[[ListsOf], Codes],
+    coins: np.random.Generator,
+    *,
+    cap: int | None,
+    norm: float,
+) -> DecoupledPredictor:
+    """Centre, codes, table, classifier; codes of this norm travel along everybody's own list, cut to ``cap`` entries."""
+    predictor = DecoupledPredictor.build(shape, release_centre(curator))
+    predictor.network.initialise(coins)
+    key = int(coins.integers(2**32))
+
+    def lists(graph: Graph) -> Lists:
+        return graph.lists if cap is None else graph.lists.capped(cap, np.random.default_rng(key))
+
+    predictor.table = noisy_table(curator, *codes(lists), lists, norm)
+    trainer.train("classifier", predictor.network, predictor.inputs)
+    return predictor
+
+
+def learned_codes(
+    curator: Curator,
+    width: int,
+    optimizer: Optimizer,
+    coins: np.random.Generator,
+    progress: Progress | None,
+    lists: ListsOf,
+) -> Codes:
+    """Private gradient steps on the weighted adjacency rows of the training records; every step starts at norm 1."""
+    from graphveil.methods.dpdgc.codes import CodeNetwork, adjacency_rows
+
+    split = curator.plan.promise.adjacency is Adjacency.RECORD
+    network = CodeNetwork(curator.facts.nodes, width, curator.facts.classes, coins)
+
+    def rows_of(private: Graph, rows: np.ndarray) -> SparseRows:
+        sent = lists(private)
+        return adjacency_rows(sent, sent.mass_weights() if split else np.ones(sent.nodes), rows)
+
+    train = np.flatnonzero(curator.masks["train"])
+    descend_on_groups(curator, "codes", network, rows_of, optimizer, train, progress, network.normalise)
+    network.normalise()
+    return network.codes, network.offset
+
+
+def randomised_label_codes(curator: Curator) -> Codes:
+    """One-hot codes of the training labels after randomised response."""
+    from graphveil.methods.dpdgc.codes import one_hot
+
+    facts, train = curator.facts, np.flatnonzero(curator.masks["train"])
+    query = lambda private: np.where(private.labels[train] < 0, facts.classes, private.labels[train])
+    labels = np.full(facts.nodes, -1)
+    labels[train] = curator.release("codes", query)
+    return one_hot(labels, facts.classes), 0.0
+
+
+def noisy_table(
+    curator: Curator, codes: np.ndarray | None, offset: np.ndarray | float, lists: ListsOf, norm: float
+) -> np.ndarray:
+    """Z; without ``codes`` everybody sends their own label."""
+    from graphveil.graph.unit import unit_array
+    from graphveil.methods.dpdgc.codes import label_codes
+
+    promise = curator.plan.promise
+    plain = codes is not None and promise.adjacency is not Adjacency.RECORD
+
+    def query(private: Graph) -> np.ndarray:
+        sent = label_codes(private) if codes is None else codes
+        longest = float(np.linalg.norm(sent, axis=1).max(initial=0.0))
+        if longest > 1 + 1e-9:
+            raise PrivacyError(
+                f"a code has norm {longest * norm:.3g}, the noise was calibrated for {norm:.3g}; nothing was released"
+            )
+        return norm * (plain_sum(lists(private), sent) if plain else aggregate(lists(private), sent, promise))
+
+    return unit_array(curator.release("table", query) / norm + offset)
