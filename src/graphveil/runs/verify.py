@@ -13,7 +13,6 @@ from graphveil.files import read_json, read_json_lines
 from graphveil.methods.model import file_digests
 from graphveil.methods.registry import build
 from graphveil.privacy.certificate import Certificate, digest, prove
-from graphveil.privacy.mechanisms import DpGradient, Gaussian
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 from graphveil.runs.local_verify import is_local, local_disagreements
 
@@ -90,13 +89,8 @@ def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
 
 
 def _fills(slot: Slot, release: Release) -> bool:
-    match release.mechanism:
-        case DpGradient(_, clip, steps, dimension, rate, replaces):
-            numbers = (steps, dimension, rate, replaces) == (slot.steps, slot.dimension, 1.0, slot.replaces)
-            return numbers and clip == max(slot.sensitivity.values())
-        case Gaussian(_, dimension):
-            return slot.steps == 0 and dimension == slot.dimension
-    return False
+    bound = max(slot.sensitivity.values())
+    return release.mechanism.fills(slot.dimension, slot.steps, bound, slot.replaces)
 
 
 def _same(left: Any, right: Any) -> bool:
