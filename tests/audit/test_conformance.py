@@ -17,6 +17,7 @@ from graphveil.methods.edge_rand import EdgeRand
 from graphveil.methods.gap import Gap
 from graphveil.methods.mlp import Mlp
 from graphveil.methods.nip_gnn import NipGnn
+from graphveil.privacy.promise import NodeLevel
 from tests.audit.healthy import remembered
 from tests.audit.mutants import MUTANTS
 
@@ -97,9 +98,8 @@ def test_published_modes_fail_with_exactly_the_gaps_of_their_plans_and_of_their_
 
 def test_a_failed_check_is_raised_with_its_codes():
     method = PUBLISHED[0]
-    promise = example_promise(min(method.supports, key=str), 12)
     with pytest.raises(ConformanceError) as caught:
-        check_private_method(method, [promise])
+        check_private_method(method, [NodeLevel(4.0, 1e-4)])
     assert caught.value.codes and caught.value.codes <= {gap.code for gap in method.gaps}
 
 

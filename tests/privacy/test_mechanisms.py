@@ -181,7 +181,7 @@ def test_what_a_slot_asks_for():
 def test_only_additive_noise_has_a_deviation_and_only_sums_have_sessions():
     assert Gaussian(2.0, 1).added.deviation == 2.0 and Laplace(2.0, 1).added.deviation == 2 * math.sqrt(2)
     assert [m.kind for m in EVERY if m.added is None] == ["randomized-response", "edge-flips", "gumbel-top", "exact"]
-    assert [m.kind for m in EVERY if m.session] == ["dp-gradient", "dp-gradient", "exact"]
+    assert [m.kind for m in EVERY if m.sums] == ["dp-gradient", "dp-gradient", "exact"]
     assert DpGradient(1.0, 0.5, 9, 8, group=(3, 2)).allowance(0.5) == 2.5
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.statistics.lower_bounds import clopper_pearson
+from graphveil.statistics.lower_bounds import rate_bounds
 
 FIGURES = (
     "auc",
@@ -188,14 +188,7 @@ def _bounds(truth: np.ndarray, score: np.ndarray, thresholds: np.ndarray, delta:
         (true, len(positives), false, len(negatives)),
         (len(negatives) - false, len(negatives), len(positives) - true, len(positives)),
     )
-    with np.errstate(divide="ignore"):
-        return np.array(
-            [
-                np.log(np.maximum(clopper_pearson(right, of, error / 2)[0] - delta, 0.0))
-                - np.log(clopper_pearson(wrong, among, error / 2)[1])
-                for right, of, wrong, among in sides
-            ]
-        )
+    return np.array([rate_bounds(*side, delta, error / 2) for side in sides])
 
 
 def roc(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -167,11 +167,11 @@ class GradientSteps:
     """The steps of one gradient release; batches are full or truly Poisson, empty ones included."""
 
     def __init__(self, curator: Curator, release: Release, prepared: Any, records: int) -> None:
-        session = release.mechanism.session
-        if session is None:
+        sums = release.mechanism.sums
+        if sums is None:
             raise PrivacyError(f"release {release.name!r} is not a gradient session")
-        self.total, self.done = session.steps, 0
-        self.clip, self.rate = session.clip, session.rate
+        self.total, self.done = sums.steps, 0
+        self.clip, self.rate = sums.clip, sums.rate
         self._curator, self._release, self._prepared, self._records = curator, release, prepared, records
 
     def step(self, query: Callable[[Any, NDArray[np.int64] | None], Any]) -> Array:

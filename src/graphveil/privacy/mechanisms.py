@@ -33,7 +33,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {}
 
 
 @dataclass(frozen=True)
-class Session:
+class NoisySums:
     """A session of noisy sums: how many, the norm to which rows are clipped, and the rate at which they take part."""
 
     steps: int
@@ -92,7 +92,7 @@ class Mechanism(ABC):
         return None
 
     @property
-    def session(self) -> Session | None:
+    def sums(self) -> NoisySums | None:
         """The session of gradient sums that this mechanism is for, if it is for one."""
         return None
 
@@ -388,8 +388,8 @@ class DpGradient(Mechanism):
         return self.dimension
 
     @property
-    def session(self) -> Session:
-        return Session(self.steps, self.clip, self.rate)
+    def sums(self) -> NoisySums:
+        return NoisySums(self.steps, self.clip, self.rate)
 
     @property
     def poisson(self) -> DpGradient | None:
@@ -545,8 +545,8 @@ class Exact(Mechanism):
         return f"NO NOISE ({self.steps} steps)"
 
     @property
-    def session(self) -> Session:
-        return Session(self.steps)
+    def sums(self) -> NoisySums:
+        return NoisySums(self.steps)
 
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return _euclidean(before, after)

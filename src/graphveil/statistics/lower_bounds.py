@@ -49,6 +49,14 @@ def clopper_pearson(hits: Any, trials: int, error: float) -> tuple[Array, Array]
     return lower, upper
 
 
+def rate_bounds(hits: Any, trials: int, false_hits: Any, others: int, delta: float, error: float) -> Array:
+    """``log((TPR - delta) / FPR)`` with the limits of both rates; -inf where the first does not exceed delta."""
+    least = np.maximum(clopper_pearson(hits, trials, error)[0] - delta, 0.0)
+    with np.errstate(divide="ignore"):
+        bounds: Array = np.log(least) - np.log(clopper_pearson(false_hits, others, error)[1])
+    return bounds
+
+
 def epsilon_lower_bound(
     first: Array, second: Array, delta: float = 0.0, confidence: float = CONFIDENCE, thresholds: int = THRESHOLDS
 ) -> LowerBound:
@@ -116,8 +124,4 @@ def _quantiles(scores: Array, levels: Array) -> Array:
 
 
 def _bound(hits: Any, false_hits: Any, trials: int, delta: float, error: float) -> Array:
-    least = clopper_pearson(hits, trials, error)[0] - delta
-    most = clopper_pearson(false_hits, trials, error)[1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds: Array = np.where(least > 0, np.log(np.maximum(least, 1e-300) / most), 0.0)
-    return np.maximum(bounds, 0.0)
+    return np.maximum(rate_bounds(hits, trials, false_hits, trials, delta, error), 0.0)

@@ -121,7 +121,7 @@ def _audit(
         codes=tuple(sorted(report.codes)),
         evidence=tuple(evidence),
         accounting=tuple(accounted),
-        witnesses=witnesses(method.name, [gap.code for gap in plan.gaps]) if method.mode == "published" else (),
+        witnesses=witnesses(method.name, [gap.code for gap in plan.gaps]),
         checks=CHECKS,
         notes=_notes(plan),
         seed=seed,
