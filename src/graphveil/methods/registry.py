@@ -47,7 +47,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "sgc": {SOUND: "gnn:Sgc"},
     "edge-rand": {SOUND: "edge_rand:EdgeRand"},
     "dpdgc": {SOUND: "dpdgc:Dpdgc", PUBLISHED: "dpdgc:Dpdgc"},
-    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar:Dpar"},
+    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar.published:PublishedDpar"},
     "dp-sage": {SOUND: "dp_sage:DpSage"},
     "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn:NipGnn"},
 }
