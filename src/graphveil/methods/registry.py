@@ -49,7 +49,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "dpdgc": {SOUND: "dpdgc:Dpdgc", PUBLISHED: "dpdgc:Dpdgc"},
     "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar.published:PublishedDpar"},
     "dp-sage": {SOUND: "dp_sage:DpSage"},
-    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn:NipGnn"},
+    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn.published:PublishedNipGnn"},
 }
 _REGISTERED: dict[str, dict[str, type[PrivateMethod]]] = {}
 

@@ -52,7 +52,7 @@ def _chosen_entries(curator: Curator, ranking: Ranking, sources: np.ndarray, pic
     """Entries chosen by Gumbel noise, weighted alike (em0) or by noisy values (em1)."""
 
     def entries(private: Graph) -> np.ndarray:
-        return np.minimum(_vectors(ranking, private, sources), ranking.entry_clip)
+        return np.asarray(np.minimum(_vectors(ranking, private, sources), ranking.entry_clip))
 
     chosen: np.ndarray = curator.release("pagerank", entries)
     if not curator.plan.promise.private:  # the scores themselves

@@ -6,7 +6,7 @@ from torch_geometric.nn import ChebConv
 from torch_geometric.utils import to_torch_csr_tensor
 
 from graphveil.learn.backbones import dropout
-from graphveil.learn.chebyshev import Chebyshev
+from graphveil.learn.operators import Chebyshev
 
 ARCS = torch.tensor([[0, 1, 2, 3, 1, 4], [1, 0, 1, 2, 3, 2]])  # slot 5 has no edge
 
