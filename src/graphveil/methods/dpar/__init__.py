@@ -114,7 +114,7 @@ class Dpar(PrivateMethod):
 
     @property
     def ranking(self) -> Ranking:
-        return Ranking.of(self.get_params())
+        return Ranking.of(self)
 
     def shape(self, facts: PublicFacts) -> Shape:
         """The two layers of the aggregate route."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from graphveil.methods.common.group_training import group_release
 from graphveil.methods.common.own_predictor import GROWTH
+from graphveil.methods.common.settings import Settings
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Mechanism
 from graphveil.privacy.noise import summation_error
@@ -25,8 +25,8 @@ from graphveil.privacy.promise import Promise, Relation
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """How rows are chosen: the options of this name of either mode, and the public sizes that follow from them."""
+class Ranking(Settings):
+    """How rows are chosen in either mode, and the public sizes that follow."""
 
     select: str
     rows: str
@@ -38,10 +38,6 @@ class Ranking:
     teleport: float
     rho: float
     inductive: bool
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        return cls(**{field.name: options[field.name] for field in fields(cls)})
 
     def source_count(self, facts: PublicFacts) -> int:
         """M, at most all training slots."""

@@ -91,7 +91,7 @@ class PublishedDpar(PrivateMethod):
 
     @property
     def ranking(self) -> Ranking:
-        return Ranking.of(self.get_params())
+        return Ranking.of(self)
 
     def shape(self, facts: PublicFacts) -> Shape:
         return Shape(facts.features, self.hidden, facts.classes)
