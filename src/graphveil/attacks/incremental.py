@@ -47,7 +47,7 @@ class ChangedNetwork:
         if "near2" not in w:
             return None
         found = self.near @ (x @ w["near"]) + w["bias"]
-        return found + x @ w["own"] if "own" in w else found
+        return np.asarray(found + x @ w["own"] if "own" in w else found)
 
     def influence(
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
@@ -83,7 +83,7 @@ class ChangedNetwork:
         if own is not None:
             entry, hit = _find(keys, numbers * self.graph.nodes + receivers)
             moved[hit] += own[entry[hit]]
-        return moved
+        return np.asarray(moved)
 
     def _readers(self, probes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whoever reads a probe in one layer, itself included: (reader, number of the probe, weight), sorted."""
