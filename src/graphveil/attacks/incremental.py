@@ -120,7 +120,7 @@ def _selu(values: np.ndarray) -> np.ndarray:
     return torch.nn.functional.selu(torch.from_numpy(values)).numpy()
 
 
-def _weights(network: torch.nn.Module) -> dict[str, np.ndarray]:
+def _weights(network: Any) -> dict[str, np.ndarray]:
     """What a layer (the second with a 2) sends to readers and to itself, and what the first one adds."""
     found = {}
     for suffix, layer in (("", network.first), ("2", network.second)):
