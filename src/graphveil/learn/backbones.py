@@ -114,6 +114,8 @@ def one_graph(network: nn.Module) -> Iterator[None]:
     layers = [layer for layer in network.modules() if isinstance(layer, GCNConv)]
     for layer in layers:
         layer.cached = True
-    yield
-    for layer in layers:
-        layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None

@@ -17,7 +17,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.gnn import GnnPredictor, NetworkShape, trained
+from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -81,17 +81,7 @@ class EdgeRand(PrivateMethod):
         joined = curator.release("edges", lambda private: pair_numbers(private, directed))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
         shape = NetworkShape(self.backbone, facts.features + 1, self.hidden, facts.classes)
-        network = trained(
-            shape,
-            arcs,
-            curator,
-            coins,
-            progress,
-            dropout=self.dropout,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-        )
+        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
         return GnnPredictor(shape, network, arcs)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:

@@ -13,6 +13,7 @@ import numpy as np
 
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
+from graphveil.methods.common.settings import Settings
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -68,17 +69,7 @@ class Sage(PrivateMethod):
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
         arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
         shape = NetworkShape(self.backbone, curator.facts.features + 1, self.hidden, curator.facts.classes)
-        network = trained(
-            shape,
-            arcs,
-            curator,
-            coins,
-            progress,
-            dropout=self.dropout,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-        )
+        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
         return GnnPredictor(shape, network)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
@@ -125,30 +116,36 @@ class NetworkShape:
         return build_backbone(self.backbone, self.width, self.hidden, self.classes, dropout, seed)
 
 
+@dataclass(frozen=True)
+class Training(Settings):
+    """How a network is trained: full-batch Adam."""
+
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    dropout: float
+
+
 def trained(
     shape: NetworkShape,
+    training: Training,
     arcs: np.ndarray,
     curator: Curator,
     coins: np.random.Generator,
     progress: Progress | None,
-    *,
-    dropout: float,
-    epochs: int,
-    learning_rate: float,
-    weight_decay: float,
 ) -> TwoLayers:
     """A network trained on open records and the arcs given."""
     from graphveil.learn.graph_training import edges_for, features, train_on_graph
 
-    records, network = curator.open_records(), shape.build(dropout, int(coins.integers(2**31)))
+    records, network = curator.open_records(), shape.build(training.dropout, int(coins.integers(2**31)))
     train_on_graph(
         network,
         features(records.rows),
         edges_for(shape.backbone, arcs, records.nodes),
         np.where(curator.masks["train"], records.labels, -1),
-        epochs=epochs,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
+        epochs=training.epochs,
+        learning_rate=training.learning_rate,
+        weight_decay=training.weight_decay,
         seed=int(coins.integers(2**31)),
         progress=None if progress is None else lambda done, total: progress(shape.backbone, done, total),
     )

@@ -75,7 +75,7 @@ class Election:
         if not self.audible() and assumed == "auto":
             return self.features_only()
         poll = self.poll()
-        match self.mode(poll):
+        match self.chosen_mode(poll):
             case Mode.HOMOPHILOUS:
                 return self.homophilous(poll)
             case Mode.STRUCTURAL:
@@ -107,7 +107,7 @@ class Election:
         voters = self.curator.facts.count("calibration")
         return poll.tested(float(total), self.curator.noise_scale("test"), voters)
 
-    def mode(self, poll: Poll) -> Mode:
+    def chosen_mode(self, poll: Poll) -> Mode:
         """Step 3, from released values and public assumptions only."""
         possible = any(step.name == "hop 1" for step in self.curator.plan.steps)
         if self.recipe.assume != "auto":
