@@ -14,7 +14,6 @@ from graphveil.audit.central.neighbours import neighbours, worst_case_graph
 from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.graph import load_dataset
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot.statements import row_share
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
@@ -148,7 +147,7 @@ def test_one_undirected_edge_costs_at_most_the_record_promise():
 
 @pytest.mark.parametrize("mode", ["homophilous", "structural"])
 def test_a_receiver_that_vanishes_with_its_edges_costs_at_most_the_printed_figure(mode):
-    """mu sqrt(1 + row_share D^2) for calibration and query nodes of degree D >= 2: the sentence of the certificate."""
+    """mu sqrt(1 + share of rows D^2) for calibration and query nodes of degree D >= 2: the sentence of the certificate."""
     data, _ = worst_case_graph(1)
     method, recorder = Ballot(**{**SMALL, **MODES[mode], "least_votes": 0.6}), Louder(1.0)
     model = method.fit(data, PROMISES["record"], seed=0, tape=recorder)
@@ -164,7 +163,7 @@ def test_a_receiver_that_vanishes_with_its_edges_costs_at_most_the_printed_figur
         replayer = Replayer(recorder.events, None)
         method.fit(gone, PROMISES["record"], seed=0, tape=replayer)
         spent = sum((m.distance / m.release.mechanism.sigma) ** 2 for m in replayer.measured)
-        limit = model.certificate.implied["mu"] * math.sqrt(1 + row_share(method, structural=True) * degree**2)
+        limit = model.certificate.implied["mu"] * math.sqrt(1 + method.shares.of_rows(structural=True) * degree**2)
         assert math.sqrt(spent) <= limit
         checked += 1
     assert checked > 3

@@ -13,7 +13,7 @@ import graphveil as gv
 from graphveil.errors import InputError
 from graphveil.graph import load_dataset
 from graphveil.methods.ballot import HELD_OUT, Ballot
-from graphveil.methods.ballot.statements import ONE_EDGE, TEN_EDGES, edge_share
+from graphveil.methods.ballot.statements import ONE_EDGE, TEN_EDGES
 from graphveil.privacy.facts import PublicFacts
 from graphveil.runs.verify import verify_run
 
@@ -174,9 +174,9 @@ def test_declared_and_paid_predictions_are_said_on_the_certificate():
 
 
 def test_one_edge_costs_no_more_than_the_promise_for_the_default_shares():
-    assert edge_share(Ballot(), structural=True) <= 1
+    assert Ballot().shares.of_one_edge(structural=True) <= 1
     greedy = Ballot(most_votes=0.68, test_share=0.1)
-    assert edge_share(greedy, structural=False) > 1
+    assert greedy.shares.of_one_edge(structural=False) > 1
     assert ONE_EDGE not in sentences(greedy, gv.NodeLevel(4.0))[1].implied
 
 

@@ -1,4 +1,4 @@
-"""Brute force: no record moves a table of Ballot by more than ``ballot_plan.py`` says, and the bounds are attained."""
+"""Brute force: no record moves a table of Ballot by more than ``ballot/bounds.py`` says, and the bounds are attained."""
 
 import itertools
 import math

@@ -9,7 +9,7 @@ import torch
 from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.ballot.edge import directed_sum, edge_releases, first_tally, plausible_classes, receiver_coded
-from graphveil.methods.ballot.public_records import public_log_probabilities, tf_idf
+from graphveil.methods.ballot.public_records import public_log_probabilities
 from graphveil.methods.ballot.tally import one_hot
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import edge_kind
@@ -102,17 +102,10 @@ def test_the_public_own_prediction_reads_no_edge_and_no_label_outside_training()
     assert (z.argmax(axis=1)[kinds == "query"] == labels[kinds == "query"]).mean() > 0.9
 
 
-def test_rare_columns_weigh_more_in_tf_idf():
-    import scipy.sparse as sp
-
-    weighted = tf_idf(sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))).toarray()
-    assert weighted[0, 1] > weighted[0, 0] > 0
-
-
 def test_ballots_help_where_neighbours_agree():
     from graphveil.graph import load_dataset
 
     data = load_dataset("csbm", seed=0, nodes=1000, phi=0.9)
     model = Ballot().fit(data, EdgeLevel(8.0), seed=0)
-    assert model.predictor.mode == "homophilous"
+    assert model.predictor.facts["mode"] == "homophilous"
     assert model.score(data) > 0.8

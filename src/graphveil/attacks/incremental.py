@@ -1,7 +1,7 @@
 """Exact influence in two-layer graph networks without a forward pass per node.
 
 Changing the input row of v by d_v changes the first layer only at v and at whoever reads v, and the output only at whoever
-reads those: with B the operator's matrix and H = B X U (+ X V),
+reads those: with B the operator's matrix and H = B X U + b (+ X V),
 
     change of h_w   = act(H_w + B_wv d_v U + [w = v] d_v V) - act(H_w)           for w in N[v],
     change of out_u = sum_{w in N[u]} B_uw (change of h_w) U' + (change of h_u) V'.
@@ -21,8 +21,9 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.attacks.target import Perturbation
-from graphveil.graph import DenseRows, Graph, Lists, SparseRows
-from graphveil.learn.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
+from graphveil.graph import DenseRows, Graph, SparseRows
+from graphveil.learn.graph_training import features, gcn_matrix, mean_matrix
+from graphveil.methods.gnn import GnnPredictor
 
 BLOCK = 200_000  # changed hidden rows that are held at once
 
@@ -31,22 +32,22 @@ class ChangedNetwork:
     """A graph network on one graph, and how its logits move when single rows change."""
 
     def __init__(self, predictor: GnnPredictor, graph: Graph) -> None:
-        self.network: GraphNetwork = predictor.network
-        lists = graph.lists if predictor.arcs is None else Lists.from_edge_index(predictor.arcs, graph.nodes)
+        mean = predictor.shape.backbone == "sage"
+        matrix = (mean_matrix if mean else gcn_matrix)(predictor.arcs_on(graph), graph.nodes)
         self.graph = graph
-        self.near = neighbourhood(lists, self.network.operator).matrix.astype(np.float64).tocsr()
+        self.near = _scipy(matrix)
         self.near.sort_indices()
         self.columns = self.near.tocsc()
-        self.weights = {name: weight.double().numpy() for name, weight in self.network.weights.items()}
+        self.weights = _weights(predictor.network)
         self.hidden = self._hidden()
 
     def _hidden(self) -> np.ndarray | None:
-        """First-layer sums of everybody, in float64."""
-        if self.network.operator is Operator.SGC:
-            return None
+        """First-layer sums of everybody, in float64; None where there is one layer."""
         x, w = _inputs(self.graph.rows), self.weights
-        found = self.near @ (x @ w["near"])
-        return found + x @ w["own"] if "own" in w else found
+        if "near2" not in w:
+            return None
+        found = self.near @ (x @ w["near"]) + w["bias"]
+        return np.asarray(found + x @ w["own"] if "own" in w else found)
 
     def influence(
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
@@ -82,7 +83,7 @@ class ChangedNetwork:
         if own is not None:
             entry, hit = _find(keys, numbers * self.graph.nodes + receivers)
             moved[hit] += own[entry[hit]]
-        return moved
+        return np.asarray(moved)
 
     def _readers(self, probes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whoever reads a probe in one layer, itself included: (reader, number of the probe, weight), sorted."""
@@ -119,10 +120,26 @@ def _selu(values: np.ndarray) -> np.ndarray:
     return torch.nn.functional.selu(torch.from_numpy(values)).numpy()
 
 
+def _weights(network: Any) -> dict[str, np.ndarray]:
+    """What a layer (the second with a 2) sends to readers and to itself, and what the first one adds."""
+    found = {}
+    for suffix, layer in (("", network.first), ("2", network.second)):
+        for name, attribute in (("near", "lin"), ("near", "lin_l"), ("own", "lin_r")):
+            if hasattr(layer, attribute):
+                found[name + suffix] = getattr(layer, attribute).weight.detach().double().numpy().T
+    bias = network.first.lin_l.bias if "own" in found else network.first.bias if "near2" in found else None
+    return found if bias is None else found | {"bias": bias.detach().double().numpy()}
+
+
 def _inputs(rows: Any) -> Any:
     """What the networks read (unit rows and a constant) as SciPy or NumPy, in float64 of the stored float32."""
-    matrix = features(rows).matrix
-    return matrix.astype(np.float64) if sp.issparse(matrix) else matrix.double().numpy()
+    matrix = features(rows)
+    return matrix.double().numpy() if matrix.layout is torch.strided else _scipy(matrix)
+
+
+def _scipy(matrix: torch.Tensor) -> sp.csr_matrix:
+    parts = (matrix.values().double(), matrix.col_indices(), matrix.crow_indices())
+    return sp.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(matrix.shape))
 
 
 def _changed_rows(graph: Graph, probes: np.ndarray, change: Perturbation) -> Any:

@@ -97,7 +97,7 @@ def influence(
 
 def _own_network(target: Any) -> Any:
     """The graph network behind a model of this package, if that is what it is."""
-    from graphveil.learn.gnn_network import GnnPredictor
+    from graphveil.methods.gnn import GnnPredictor
     from graphveil.methods.model import Model
 
     found = target.predictor if isinstance(target, Model) else None

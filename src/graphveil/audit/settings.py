@@ -36,7 +36,7 @@ def audit_settings(method: PrivateMethod) -> dict[str, Any]:
     defaults = method.parameter_defaults()
     wanted = {**SMALL, **SPECIAL.get((method.name, method.mode), {})}
     untouched = {name for name, value in method.get_params().items() if value == defaults[name]}
-    if method.mode == "sound" and defaults.get("hidden", 1) is None:
+    if defaults.get("hidden", 1) is None:
         untouched.discard("hidden")  # no hidden layer is the default, and small enough
     return {name: value for name, value in wanted.items() if name in untouched}
 

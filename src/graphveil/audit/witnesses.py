@@ -81,7 +81,7 @@ def _nip(leaves: int) -> tuple[Any, Any]:
     from graphveil.methods.nip_gnn import NipGnn
 
     method = NipGnn(mode="published", max_degree=leaves, hidden=2, epochs=1, influence_rounds=1)
-    return method, NodeLevel(3 / method.split[0], adjacency="node")
+    return method, NodeLevel(3 / method.aggregation_share, adjacency="node")
 
 
 def star_with_fixed_scales(leaves: int = 5) -> Evidence:
@@ -92,7 +92,7 @@ def star_with_fixed_scales(leaves: int = 5) -> Evidence:
     replayer = _Frozen(recorder.events, 0)
     method.fit(without(data, 0), promise, seed=0, tape=replayer)
     loss = next(m.distance for m in replayer.measured if m.release.name == "aggregation")  # Laplace noise of scale 1
-    claim = promise.epsilon * method.split[0]
+    claim = promise.epsilon * method.aggregation_share
     how = f"the hub of a star of {leaves} leaves leaves, noise scales held fixed: {loss / claim:.3g} times the claim"
     return Evidence("noisy sums", loss, how, code="N1", claim=claim)
 
@@ -108,7 +108,7 @@ def star_with_live_scales(leaves: int = 5) -> Evidence:
     differing = int(np.count_nonzero(scales[0][untouched] != scales[1][untouched]))
     loss = math.inf if differing else 0.0
     how = f"a leaf of a star of {leaves} leaves: {differing} rows that it does not touch get another Laplace scale"
-    return Evidence("noisy sums", loss, how, code="N2", claim=promise.epsilon * method.split[0])
+    return Evidence("noisy sums", loss, how, code="N2", claim=promise.epsilon * method.aggregation_share)
 
 
 def thinning_by_true_degree() -> Evidence:

@@ -42,7 +42,7 @@ def _card(card: dict[str, Any]) -> None:
     for key in ("paper", "trust", "formula", "protects", "public", "when"):
         typer.echo(f"  {key:<9} {card[key]}")
     for mode, guarantees in card["supports"].items():
-        verb = "proves" if mode == "sound" else "claims"
+        verb = VERBS[mode]
         typer.echo(f"  {mode} {verb}:")
         for guarantee in guarantees:
             typer.echo(

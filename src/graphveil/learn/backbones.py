@@ -1,4 +1,4 @@
-"""Graph networks by name, two layers each, on PyG's operators: what local methods train on noisy data.
+"""Graph networks by name, two layers each, on PyG's operators: what methods train on a noisy, released or public graph.
 
 ==============  =======================================================================================
 ``gcn``         GCNConv, Kipf and Welling 2017
@@ -15,7 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -39,16 +40,21 @@ class TwoLayers(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        drop = lambda values: dropout(values, self.dropout) if self.training else values
-        hidden: Tensor = self.first(drop(x), edge_index)
+        rate = self.dropout if self.training else None
+        hidden: Tensor = self.first(dropout(x, rate), edge_index)
         if self.second is None:
             return hidden
-        logits: Tensor = self.second(drop(nn.functional.selu(hidden)), edge_index)
+        logits: Tensor = self.second(dropout(nn.functional.selu(hidden), rate), edge_index)
         return logits
 
 
-def dropout(values: Tensor, rate: float) -> Tensor:
+def dropout(values: Tensor, rate: float | None) -> Tensor:
     """Inverted dropout with a byte per number instead of a float (twice as quick); the rate is rounded to 1/256."""
+    if rate is None:
+        return values
+    if values.layout is torch.sparse_csr:
+        places = values.crow_indices(), values.col_indices()
+        return torch.sparse_csr_tensor(*places, dropout(values.values(), rate), values.shape)
     cut = min(round(256 * rate), 255)
     coins = torch.empty((values.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     keep = coins.view(torch.uint8)[: values.numel()].view(values.shape) >= cut
@@ -72,17 +78,17 @@ def _attention(operator: type[nn.Module]) -> Callable[[int, int, int], tuple[nn.
 def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]]:
     from torch_geometric import nn as pyg
 
-    from graphveil.learn.chebyshev import Chebyshev
+    from graphveil.learn.operators import Chebyshev, Sage, Sgc
 
     return {
         "gcn": _plain(pyg.GCNConv),
-        "sage": _plain(pyg.SAGEConv),
+        "sage": _plain(Sage),
         "gat": _attention(pyg.GATConv),
         "gatv2": _attention(pyg.GATv2Conv),
         "transformer": _attention(pyg.TransformerConv),
         "graphconv": _plain(pyg.GraphConv, aggr="mean"),
         "cheb": _plain(Chebyshev),
-        "sgc": lambda width, hidden, classes: (pyg.SGConv(width, classes, K=2), None),
+        "sgc": lambda width, hidden, classes: (Sgc(width, classes), None),
         "tag": _plain(pyg.TAGConv, K=3),
     }
 
@@ -98,3 +104,18 @@ def build_backbone(name: str, width: int, hidden: int, classes: int, dropout: fl
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return TwoLayers(*_builders()[name](width, hidden, classes), dropout)
+
+
+@contextmanager
+def one_graph(network: nn.Module) -> Iterator[None]:
+    """While this lasts the network sees one graph only, so that GCN keeps its normalised matrix."""
+    from torch_geometric.nn import GCNConv
+
+    layers = [layer for layer in network.modules() if isinstance(layer, GCNConv)]
+    for layer in layers:
+        layer.cached = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None

@@ -10,9 +10,9 @@ import numpy as np
 from graphveil.errors import DataWarning, InputError
 from graphveil.methods.card import Card
 from graphveil.methods.options import Options, refuse_unknown
-from graphveil.methods.registry import SOUND, method_class
+from graphveil.methods.registry import SOUND, VERBS, method_class
 from graphveil.privacy.certificate import Certificate
-from graphveil.privacy.curator import Curator, PaperCurator, Tape
+from graphveil.privacy.curator import Curator, Tape
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
@@ -133,8 +133,7 @@ class PrivateMethod(Options):
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
-        kind = PaperCurator if self.mode == "published" else self.curator
-        curator = kind(graph, plan, Noise(seed), ledger, tape)
+        curator = self.curator(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress)
         public, assumptions = self.statements(plan)
@@ -155,8 +154,9 @@ class PrivateMethod(Options):
         promise = promise.with_default_delta(facts.nodes)
         if promise.guarantee not in self.supports and promise.level is not Level.NONE:
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
-            verb = "proves" if self.mode == SOUND else "claims"
-            raise InputError(f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {verb}: {known}")
+            raise InputError(
+                f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {VERBS[self.mode]}: {known}"
+            )
         if promise.private and promise.level is not Level.LOCAL and promise.target_delta >= 1 / facts.nodes:
             message = (
                 f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
@@ -178,8 +178,8 @@ class PrivateMethod(Options):
 
     def set_params(self, **values: Any) -> Self:
         """Options by name; another ``mode`` turns this object into one of that mode's class, with its defaults."""
-        mode = values.get("mode", self.mode)
-        if mode != self.mode and (other := method_class(self.name, mode)) is not type(self):
+        other = method_class(self.name, values["mode"]) if "mode" in values else type(self)
+        if other is not type(self):
             kept = {name: value for name, value in self._changed().items() if name in other.parameter_defaults()}
             changed = other(**kept | {name: value for name, value in values.items() if name != "mode"})
             self.__dict__.clear()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from graphveil.methods.common.aggregation import aggregate, hop_sensitivity
 from graphveil.methods.common.branches import branch_parameters
 from graphveil.methods.common.group_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.common.own_predictor import centred
-from graphveil.methods.options import Count, NonNegative, Positive
+from graphveil.methods.options import Count, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists, Rows
     from graphveil.learn import Branches
 
+PEOPLE = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
 GROUP_LEMMA = "Lemma G: a record is in the inputs of at most D rows and owns one, each clipped"
 
 
@@ -61,26 +62,16 @@ class DpSage(PrivateMethod):
         when="as a baseline: the noise grows with the number of rows a person touches, so gap and ballot are better",
     )
 
+    supports = frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in PEOPLE for relation in Relation)
+
     max_degree: Count = 5
     hidden: Count = 16
     steps: Count = 50
-    batch_rate: Positive = 0.2
-    clip: NonNegative = 0.5
+    batch_rate: Annotated[float, Range(0, 1, "(]")] = 0.2
+    clip: Positive = 0.5
     learning_rate: Positive = 0.02
-    message_clip: NonNegative = 0.5
-    table_share: NonNegative = 0.3
-
-    @property
-    def supports(self) -> frozenset[Guarantee]:
-        people = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
-        return frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in people for relation in Relation)
-
-    def check(self) -> None:
-        super().check()
-        if min(self.max_degree, self.hidden, self.steps) < 1 or min(self.clip, self.message_clip) <= 0:
-            raise InputError("dp-sage needs max_degree, hidden and steps of at least 1 and positive clips")
-        if not (0 < self.batch_rate <= 1 and 0 < self.table_share < 1):
-            raise InputError("dp-sage needs batch_rate in (0, 1] and table_share strictly between 0 and 1")
+    message_clip: Positive = 0.5
+    table_share: Share = 0.3
 
     # -- plan ----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.gnn import train_on
+from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -28,7 +28,7 @@ from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Rela
 if TYPE_CHECKING:
     from graphveil.graph import Graph
 
-OPERATORS = ("sage", "gcn", "sgc")
+EDGES = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
 
 
 class EdgeRand(PrivateMethod):
@@ -51,6 +51,8 @@ class EdgeRand(PrivateMethod):
         when="small graphs at large epsilon; at epsilon 1 more than a quarter of all pairs are noise, so gap or mlp win",
     )
 
+    supports = frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in EDGES)
+
     backbone: Literal["sage", "gcn", "sgc"] = "sage"
     max_edges: Count = 50_000_000
     hidden: Count = 64
@@ -58,18 +60,6 @@ class EdgeRand(PrivateMethod):
     learning_rate: Positive = 0.01
     weight_decay: NonNegative = 5e-4
     dropout: Fraction = 0.5
-
-    @property
-    def supports(self) -> frozenset[Guarantee]:
-        edges = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
-        return frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in edges)
-
-    def check(self) -> None:
-        super().check()
-        if self.backbone not in OPERATORS:
-            raise InputError(f"edge-rand has no backbone {self.backbone!r}; it has: {', '.join(OPERATORS)}")
-        if min(self.hidden, self.epochs, self.max_edges) < 1 or not 0 <= self.dropout < 1:
-            raise InputError("edge-rand needs hidden, epochs and max_edges of at least 1, and dropout in [0, 1)")
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if not promise.private:
@@ -86,15 +76,15 @@ class EdgeRand(PrivateMethod):
         lemma = "one edge decides one pair, and each pair has its own coin"
         return Plan(promise, facts, (Release("edges", mechanism, {EDGE: 1.0}, lemma),))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
-        directed = _directed(curator.plan.promise)
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
+        directed, facts = _directed(curator.plan.promise), curator.facts
         joined = curator.release("edges", lambda private: pair_numbers(private, directed))
-        arcs = pairs_of(np.asarray(joined, dtype=np.int64), curator.facts.nodes, directed)
-        return train_on(curator, self, self.backbone, arcs, coins, progress, keep_arcs=True)
+        arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
+        shape = NetworkShape(self.backbone, facts.features + 1, self.hidden, facts.classes)
+        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
+        return GnnPredictor(shape, network, arcs)
 
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        from graphveil.learn.gnn_network import GnnPredictor
-
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
         return GnnPredictor.restore(config, arrays)
 
 

@@ -6,19 +6,24 @@ Tests: ``tests/methods/test_edge_rand.py``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, Progress
 from graphveil.methods.card import Card
+from graphveil.methods.common.settings import Settings
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Guarantee, Promise
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.learn.backbones import TwoLayers
 
 
 def _card(name: str, long_name: str, paper: str, formula: str) -> Card:
@@ -48,7 +53,8 @@ class Sage(PrivateMethod):
         "Inductive Representation Learning on Large Graphs (Hamilton, Ying and Leskovec, NeurIPS 2017)",
         "h = selu(X U + mean_N(X) V), logits = h U' + mean_N(h) V'",
     )
-    operator: ClassVar[str] = "sage"
+    backbone: ClassVar[str] = "sage"
+    supports = frozenset[Guarantee]()
 
     hidden: Count = 64
     epochs: Count = 200
@@ -56,26 +62,17 @@ class Sage(PrivateMethod):
     weight_decay: NonNegative = 5e-4
     dropout: Fraction = 0.5
 
-    @property
-    def supports(self) -> frozenset[Guarantee]:
-        return frozenset()
-
-    def check(self) -> None:
-        super().check()
-        if min(self.hidden, self.epochs) < 1 or not 0 <= self.dropout < 1 or self.learning_rate <= 0:
-            raise InputError(f"{self.name} needs positive hidden, epochs and learning_rate, and dropout in [0, 1)")
-
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         everybody = {kind: 1.0 for kind, count in facts.kinds.items() if count}
         return Plan(promise, facts, (Release("graph", Exact(), everybody, "the raw graph: nothing is protected"),))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
-        arcs = curator.release("graph", lambda private: private.lists.edge_index())
-        return train_on(curator, self, self.operator, arcs, coins, progress, keep_arcs=False)
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
+        arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
+        shape = NetworkShape(self.backbone, curator.facts.features + 1, self.hidden, curator.facts.classes)
+        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
+        return GnnPredictor(shape, network)
 
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        from graphveil.learn.gnn_network import GnnPredictor
-
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
         return GnnPredictor.restore(config, arrays)
 
 
@@ -88,7 +85,7 @@ class Gcn(Sage):
         "Semi-Supervised Classification with Graph Convolutional Networks (Kipf and Welling, ICLR 2017)",
         "logits = S selu(S X U) U', S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
     )
-    operator = "gcn"
+    backbone = "gcn"
 
 
 class Sgc(Sage):
@@ -100,34 +97,94 @@ class Sgc(Sage):
         "Simplifying Graph Convolutional Networks (Wu et al., ICML 2019)",
         "logits = S^2 X U, S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
     )
-    operator = "sgc"
+    backbone = "sgc"
 
 
-def train_on(
-    curator: Curator,
-    options: Any,
-    operator: str,
+@dataclass(frozen=True)
+class NetworkShape:
+    """A backbone by name, and its public sizes."""
+
+    backbone: str
+    width: int
+    hidden: int
+    classes: int
+
+    def build(self, dropout: float = 0.0, seed: int = 0) -> TwoLayers:
+        """The network, with initial weights from ``seed`` (public)."""
+        from graphveil.learn.backbones import build_backbone
+
+        return build_backbone(self.backbone, self.width, self.hidden, self.classes, dropout, seed)
+
+
+@dataclass(frozen=True)
+class Training(Settings):
+    """How a network is trained: full-batch Adam."""
+
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    dropout: float
+
+
+def trained(
+    shape: NetworkShape,
+    training: Training,
     arcs: np.ndarray,
+    curator: Curator,
     coins: np.random.Generator,
     progress: Progress | None,
-    *,
-    keep_arcs: bool,
-) -> Any:
-    """A graph network trained on public records and the arcs given; ``keep_arcs`` makes it predict on them, too."""
-    from graphveil.graph import Lists
-    from graphveil.learn.gnn_network import GnnPredictor, GraphNetwork, Operator, features, neighbourhood
+) -> TwoLayers:
+    """A network trained on open records and the arcs given."""
+    from graphveil.learn.graph_training import edges_for, features, train_on_graph
 
-    facts, records, kind = curator.facts, curator.open_records(), Operator(operator)
-    network = GraphNetwork.initialised(kind, facts.features + 1, options.hidden, facts.classes, coins)
-    network.train(
+    records, network = curator.open_records(), shape.build(training.dropout, int(coins.integers(2**31)))
+    train_on_graph(
+        network,
         features(records.rows),
-        neighbourhood(Lists.from_edge_index(arcs, facts.nodes), kind),
+        edges_for(shape.backbone, arcs, records.nodes),
         np.where(curator.masks["train"], records.labels, -1),
-        epochs=options.epochs,
-        learning_rate=options.learning_rate,
-        weight_decay=options.weight_decay,
-        dropout=options.dropout,
-        coins=coins,
-        progress=None if progress is None else lambda done, total: progress(operator, done, total),
+        epochs=training.epochs,
+        learning_rate=training.learning_rate,
+        weight_decay=training.weight_decay,
+        seed=int(coins.integers(2**31)),
+        progress=None if progress is None else lambda done, total: progress(shape.backbone, done, total),
     )
-    return GnnPredictor(network, arcs if keep_arcs else None)
+    return network
+
+
+class GnnPredictor:
+    """A trained network; ``arcs`` is the released graph it predicts on, or None to read the graph it is given."""
+
+    def __init__(self, shape: NetworkShape, network: TwoLayers, arcs: np.ndarray | None = None) -> None:
+        self.shape, self.network, self.arcs = shape, network.eval(), arcs
+        self.transfers = arcs is None
+
+    def arcs_on(self, graph: Graph) -> np.ndarray:
+        """The arcs along which these nodes are scored."""
+        return graph.lists.edge_index() if self.arcs is None else self.arcs
+
+    def logits(self, graph: Graph) -> np.ndarray:
+        import torch
+
+        from graphveil.learn.graph_training import edges_for, features
+
+        edges = edges_for(self.shape.backbone, self.arcs_on(graph), graph.nodes)
+        with torch.no_grad():
+            scores: np.ndarray = self.network(features(graph.rows), edges).double().numpy()
+        return scores
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "gnn", **asdict(self.shape)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        arrays = {name: weight.numpy() for name, weight in self.network.state_dict().items()}
+        return arrays if self.arcs is None else arrays | {"arcs": self.arcs}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        import torch
+
+        shape = NetworkShape(**{key: value for key, value in config.items() if key != "kind"})
+        network = shape.build()
+        network.load_state_dict({name: torch.from_numpy(value) for name, value in arrays.items() if name != "arcs"})
+        return cls(shape, network, arrays.get("arcs"))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GROUP = "graphveil.methods"
 SOUND, PUBLISHED = "sound", "published"
 MODES = (SOUND, PUBLISHED)
+VERBS = {SOUND: "proves", PUBLISHED: "claims"}
 
 # name -> the class of each of its modes, as "module:class" below graphveil.methods
 BUILT_IN: dict[str, dict[str, str]] = {
@@ -47,9 +48,9 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "sgc": {SOUND: "gnn:Sgc"},
     "edge-rand": {SOUND: "edge_rand:EdgeRand"},
     "dpdgc": {SOUND: "dpdgc:Dpdgc", PUBLISHED: "dpdgc.published:PublishedDpdgc"},
-    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar:Dpar"},
+    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar.published:PublishedDpar"},
     "dp-sage": {SOUND: "dp_sage:DpSage"},
-    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn:NipGnn"},
+    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn.published:PublishedNipGnn"},
 }
 _REGISTERED: dict[str, dict[str, type[PrivateMethod]]] = {}
 

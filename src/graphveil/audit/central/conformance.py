@@ -118,7 +118,7 @@ def inspect_method(
 
 def awkward_graph(method: PrivateMethod, seed: int = 0) -> tuple[Any, dict[str, int]]:
     """The worst-case graph for a method: with a clique above its cap, if it has one, so that the cap is put to the test."""
-    cap = method.get_params().get("max_degree") if method.mode == "published" else None
+    cap = method.get_params().get("max_degree") if method.gaps else None
     return worst_case_graph(seed, clique=8 if cap is None else min(int(1.3 * cap) + 3, 140))
 
 

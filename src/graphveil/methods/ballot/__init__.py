@@ -12,7 +12,7 @@ promise.
    tallies of the neighbours, sent on once more.
 6. *Combiner*: own log-probabilities plus evidence, calibrated on calibration nodes with what they have left.
 
-Formal guarantee: every release is Gaussian with the sensitivities of ``ballot_plan.py``; shares, modes, clipping bounds
+Formal guarantee: every release is Gaussian with the sensitivities of ``bounds.py``; shares, modes, clipping bounds
 and weights are functions of released values and public facts; the curator keeps every kind of record within mu^2 on
 every history. By the filter theorem everything released is mu-GDP. A prediction adds the node's own features (own-row
 rule). Tests: ``tests/methods/test_ballot*.py``, ``tests/audit/test_ballot*.py``.
@@ -26,11 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.ballot.bounds import bounds_of, slots_of
+from graphveil.methods.ballot.algorithm import Election, Recipe
+from graphveil.methods.ballot.bounds import Shares, bounds_of, slots_of
+from graphveil.methods.ballot.edge import edge_releases, learn_edge
+from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
 from graphveil.methods.base import PUBLIC_COINS, PrivateMethod, Progress
 from graphveil.methods.card import Card
-from graphveil.methods.options import Count, NonNegative, Positive
+from graphveil.methods.common.scores import KIND, ScoresPredictor
+from graphveil.methods.options import Count, NonNegative, Positive, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
@@ -40,6 +44,12 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.base import Predictor
 
+EDGES = ((Level.EDGE, Adjacency.EDGE_UNDIRECTED), (Level.EDGE, Adjacency.EDGE_DIRECTED))
+PEOPLE = (
+    (Level.NODE, Adjacency.RECORD),
+    (Level.NODE, Adjacency.BOUNDED_DEGREE),
+    (Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR),
+)
 HELD_OUT = "no calibration nodes were given: one training node in eight was held out by public coins"
 
 
@@ -80,6 +90,13 @@ class Ballot(PrivateMethod):
         when="the first method to try at every level; on tiny sparse graphs at small epsilon it falls back to dp-mlp",
     )
 
+    supports = frozenset(
+        [
+            *(Guarantee(*unit, Relation.ZERO_OUT) for unit in (*EDGES, (Level.NODE, Adjacency.NODE))),
+            *(Guarantee(*unit, relation) for unit in PEOPLE for relation in Relation),
+        ]
+    )
+
     assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
     structural: Literal["auto", "off"] = "auto"
     publish: Literal["own-row", "noisy"] = "own-row"
@@ -87,66 +104,45 @@ class Ballot(PrivateMethod):
     release_accuracy: bool = False
     steps: Count = 50
     learning_rate: Positive = 0.1
-    clip: NonNegative = 0.5
-    centring: NonNegative = 0.03
-    mass_share: NonNegative = 0.01
-    probe_share: NonNegative = 0.10
-    test_share: NonNegative = 0.20
-    least_votes: NonNegative = 0.1
-    most_votes: NonNegative = 0.6
+    clip: Positive = 0.5
+    centring: Share = 0.03
+    mass_share: Share = 0.01
+    probe_share: Share = 0.10
+    test_share: Share = 0.20
+    least_votes: Share = 0.1
+    most_votes: Share = 0.6
     votes_slope: NonNegative = 0.35
     audible: NonNegative = 1.5
     heterophily: NonNegative = 0.15
     certainty: NonNegative = 2.0
-    first_hop_share: NonNegative = 0.17
-    k_first_hop_share: NonNegative = 0.25
-    second_hop_share: NonNegative = 0.33
+    first_hop_share: Share = 0.17
+    k_first_hop_share: Share = 0.25
+    second_hop_share: Share = 0.33
     structural_mass: NonNegative = 12.0
     k_structural_mass: NonNegative = 6.0
     combiner_steps: Count = 60
     combiner_rate: Positive = 0.1
-    accuracy_share: NonNegative = 0.2
+    accuracy_share: Share = 0.2
     epochs: Count = 150
-
-    @property
-    def supports(self) -> frozenset[Guarantee]:
-        edges = {
-            Guarantee(Level.EDGE, a, Relation.ZERO_OUT) for a in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
-        }
-        people = ((Level.NODE, Adjacency.RECORD), (Level.NODE, Adjacency.BOUNDED_DEGREE))
-        near = (Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR)
-        both = {Guarantee(level, adjacency, relation) for level, adjacency in (*people, near) for relation in Relation}
-        return frozenset(edges | both | {Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
 
     def check(self) -> None:
         super().check()
-        choices = {
-            "assume": ("auto", "homophilous", "structural", "features"),
-            "structural": ("auto", "off"),
-            "publish": ("own-row", "noisy"),
-            "query_features": ("private", "public"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"ballot: {name} is one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.assume == "structural" and self.structural == "off":
             raise InputError("ballot: assume=structural needs structural=auto")
-        if not 0 < self.least_votes <= self.most_votes < 1 or not self.probe_share <= self.least_votes:
-            raise InputError("ballot needs 0 < probe_share <= least_votes <= most_votes < 1")
+        if not self.probe_share <= self.least_votes <= self.most_votes:
+            raise InputError("ballot needs probe_share <= least_votes <= most_votes")
         hops = max(self.first_hop_share, self.k_first_hop_share) + self.second_hop_share
-        early = self.probe_share + self.test_share + self.centring
-        shares = (self.mass_share, self.probe_share, self.test_share, self.accuracy_share, self.centring)
-        if min(*shares, self.first_hop_share, self.k_first_hop_share, self.second_hop_share) <= 0:
-            raise InputError("every share of ballot must be positive")
-        if early + max(self.most_votes, hops) >= 1:
+        if self.probe_share + self.test_share + self.centring + max(self.most_votes, hops) >= 1:
             raise InputError("ballot's shares must leave a part of mu^2 to own predictor and combiner")
+
+    @property
+    def shares(self) -> Shares:
+        return Shares.of(self)
 
     # -- plan ----------------------------------------------------------------------------------------------------
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if promise.level is Level.EDGE:
-            from graphveil.methods.ballot.edge import edge_releases
-
             return Plan(promise, facts, edge_releases(facts, promise))
         slots = slots_of(
             facts,
@@ -160,7 +156,7 @@ class Ballot(PrivateMethod):
             accuracy=self.release_accuracy,
         )
         draft = Plan(promise, facts, slots, weaker=weaker_kinds(facts, promise))
-        return replace(draft, implied=implied_by(self, draft))
+        return replace(draft, implied=implied_by(self.shares, draft))
 
     def _may_be_structural(self, promise: Promise) -> bool:
         return self.structural == "auto" and promise.adjacency is not Adjacency.NODE
@@ -177,24 +173,19 @@ class Ballot(PrivateMethod):
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, _ = super().statements(plan)
-        return public, assumptions_of(self, plan)
+        share = self.shares.rest * self.accuracy_share if self.release_accuracy else None
+        open_features, noisy = self.query_features == "public", self.publish == "noisy"
+        return public, assumptions_of(plan, features_public=open_features, published=noisy, accuracy_share=share)
 
     # -- algorithm -----------------------------------------------------------------------------------------------
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
         if curator.plan.promise.level is Level.EDGE:
-            from graphveil.methods.ballot.edge import learn_edge
-
             return learn_edge(curator, self.epochs, coins, progress)
-        from graphveil.methods.ballot.algorithm import Election
-
-        election = Election(self, curator, progress)
+        election = Election(Recipe.of(self), self.shares, curator, progress)
         predictor = election.hold()
         election.publish(predictor)
         return predictor
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
-        from graphveil.methods.ballot.edge import TablePredictor
-        from graphveil.methods.ballot.predictor import BallotPredictor
-
-        return (BallotPredictor if config["kind"] == "ballot" else TablePredictor).restore(config, arrays)
+        return (ScoresPredictor if config["kind"] == KIND else BallotPredictor).restore(config, arrays)

@@ -1,15 +1,17 @@
-"""One run of Ballot at node or k-neighbour level, one method per step of ``ballot.py``."""
+"""One run of Ballot at node or k-neighbour level, one method per step of ``ballot/__init__.py``."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
-from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, bounds_of
-from graphveil.methods.ballot.combiner import Combiner, calibrate, log_softmax, softmax
+from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Shares, bounds_of
+from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.tally import (
     Poll,
@@ -27,11 +29,12 @@ from graphveil.methods.ballot.tally import (
 from graphveil.methods.base import Progress
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
+from graphveil.methods.common.settings import Settings
 from graphveil.privacy.curator import Curator
+from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.methods.ballot import Ballot
 
 
 class Mode(StrEnum):
@@ -40,24 +43,39 @@ class Mode(StrEnum):
     FEATURES = "features"
 
 
+@dataclass(frozen=True)
+class Recipe(Settings):
+    """What an election goes by besides its shares: public assumptions, thresholds and step sizes."""
+
+    assume: str
+    publish: str
+    release_accuracy: bool
+    learning_rate: float
+    audible: float
+    heterophily: float
+    certainty: float
+    structural_mass: float
+    k_structural_mass: float
+    combiner_rate: float
+
+
 class Election:
     """One run at node or k-neighbour level: the curator, the purse, and one method per step."""
 
-    def __init__(self, method: Ballot, curator: Curator, progress: Progress | None) -> None:
-        self.method, self.curator, self.progress = method, curator, progress
+    def __init__(self, recipe: Recipe, shares: Shares, curator: Curator, progress: Progress | None) -> None:
+        self.recipe, self.shares, self.curator, self.progress = recipe, shares, curator, progress
         self.purse = Purse(curator.plan)
         self.bounds: Bounds = bounds_of(curator.plan.promise, curator.facts)
         self.receivers: np.ndarray = np.logical_or.reduce([curator.masks[kind] for kind in RECEIVERS])
-        self.rest = 1 - method.mass_share
 
     def hold(self) -> BallotPredictor:
-        assumed = self.method.assume
+        assumed = self.recipe.assume
         if assumed == Mode.FEATURES or not self.curator.facts.count("calibration"):
             return self.features_only()
         if not self.audible() and assumed == "auto":
             return self.features_only()
         poll = self.poll()
-        match self.mode(poll):
+        match self.chosen_mode(poll):
             case Mode.HOMOPHILOUS:
                 return self.homophilous(poll)
             case Mode.STRUCTURAL:
@@ -67,55 +85,55 @@ class Election:
     def audible(self) -> bool:
         """Step 1: whether the ballots of training nodes can be heard through the noise."""
         mass = self._release(
-            "mass", self.method.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
+            "mass", self.shares.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
         )
         self.mass = float(mass.mean())
         weight = 1.0 if self.bounds.k is None else 1 / math.sqrt(self.bounds.k)
-        return self._in_noise("mass" if self.bounds.k is None else "votes", weight * self.mass) >= self.method.audible
+        return self._in_noise("mass" if self.bounds.k is None else "votes", weight * self.mass) >= self.recipe.audible
 
     def poll(self) -> Poll:
         """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
         probe = self._release(
             "probe",
-            self.rest * self.method.probe_share,
+            self.shares.rest * self.shares.probe_share,
             lambda private: ballot_sum(private, one_hot(private), self.receivers, self.bounds.floor),
         )
         poll = Poll.of(probe, self.curator.noise_scale("probe"))
         total = self._release(
             "test",
-            self.rest * self.method.test_share,
+            self.shares.rest * self.shares.test_share,
             lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound),
         )
         voters = self.curator.facts.count("calibration")
         return poll.tested(float(total), self.curator.noise_scale("test"), voters)
 
-    def mode(self, poll: Poll) -> Mode:
+    def chosen_mode(self, poll: Poll) -> Mode:
         """Step 3, from released values and public assumptions only."""
         possible = any(step.name == "hop 1" for step in self.curator.plan.steps)
-        if self.method.assume != "auto":
-            assumed = Mode(self.method.assume)
+        if self.recipe.assume != "auto":
+            assumed = Mode(self.recipe.assume)
             return assumed if possible or assumed is not Mode.STRUCTURAL else Mode.FEATURES
-        if not poll.heterophilous(self.method.heterophily):
-            return Mode.HOMOPHILOUS if poll.margin >= self.method.certainty * poll.error else Mode.FEATURES
+        if not poll.heterophilous(self.recipe.heterophily):
+            return Mode.HOMOPHILOUS if poll.margin >= self.recipe.certainty * poll.error else Mode.FEATURES
         if not possible:
             return Mode.FEATURES
         if self.bounds.k is None:
-            loud = self._in_noise("probe", poll.mass) >= self.method.structural_mass
+            loud = self._in_noise("probe", poll.mass) >= self.recipe.structural_mass
         else:
-            loud = self._in_noise("hop 2", self.mass) >= self.method.k_structural_mass
+            loud = self._in_noise("hop 2", self.mass) >= self.recipe.k_structural_mass
         return Mode.STRUCTURAL if loud else Mode.FEATURES
 
     def homophilous(self, poll: Poll) -> BallotPredictor:
         """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
-        method, signal = self.method, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
-        votes_share = min(method.most_votes, method.least_votes + method.votes_slope * signal) - method.probe_share
-        votes_share *= self.rest
+        shares, signal = self.shares, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
+        votes_share = min(shares.most_votes, shares.least_votes + shares.votes_slope * signal) - shares.probe_share
+        votes_share *= self.shares.rest
         own = self.own({"votes": votes_share})
         votes, noise = None, 0.0
         if votes_share > 1e-6:
 
-            def tally(private: Graph) -> np.ndarray:
-                ballots = centred_votes(private, softmax(own.logits(private)))
+            def tally(private: Graph) -> Array:
+                ballots = centred_votes(private, softmax(own.logits(private), axis=1))
                 return ballot_sum(private, ballots, self.receivers, self.bounds.floor)
 
             votes = self._release("votes", votes_share, tally)
@@ -127,9 +145,9 @@ class Election:
     def structural(self) -> BallotPredictor:
         """Steps 4 to 6 where neighbours disagree: what my neighbours' neighbours are says what I am."""
         near = self.bounds.k is not None
-        method = self.method
-        first = self.rest * (method.k_first_hop_share if near else method.first_hop_share)
-        second = self.rest * method.second_hop_share
+        shares = self.shares
+        first = shares.rest * (shares.k_first_hop_share if near else shares.first_hop_share)
+        second = shares.rest * shares.second_hop_share
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
         tallies = self._release(
@@ -137,9 +155,9 @@ class Election:
         )
         messages = codes(tallies)
 
-        def second_hop(private: Graph) -> np.ndarray:
+        def second_hop(private: Graph) -> Array:
             if near:
-                return plain_sum(private.lists, messages)[self.receivers]
+                return np.asarray(plain_sum(private.lists, messages)[self.receivers])
             return ballot_sum(private, messages, self.receivers, self.bounds.floor)
 
         table = self._release("hop 2", second, second_hop)
@@ -154,13 +172,13 @@ class Election:
     def own(self, reserved: dict[str, float]) -> OwnPredictor:
         """Step 4: the own predictor, with all that training records have left after the reserved releases."""
         share = self.purse.left["train"] - sum(self.purse.price(name, part, "train") for name, part in reserved.items())
-        mean = self.method.centring * share if self.curator.facts.features else 0.0
+        mean = self.shares.centring * share if self.curator.facts.features else 0.0
         if mean:
             self.purse.pay("mean", mean)
         self.purse.pay("own", share - mean)
-        return learn_own(self.curator, self.method.learning_rate, self.progress, (mean, share - mean))
+        return learn_own(self.curator, self.recipe.learning_rate, self.progress, (mean, share - mean))
 
-    def combine(self, mode: Mode, name: str, own: OwnPredictor, table: np.ndarray, start: Any) -> BallotPredictor:
+    def combine(self, mode: Mode, name: str, own: OwnPredictor, table: Array, start: Any) -> BallotPredictor:
         """Step 6: calibrate on calibration nodes, with all they have left."""
         by_node = np.zeros((self.curator.facts.nodes, table.shape[1]))
         by_node[self.receivers] = table
@@ -168,10 +186,10 @@ class Election:
             self.curator,
             name,
             start,
-            lambda private: log_softmax(own.logits(private)),
+            lambda private: log_softmax(own.logits(private), axis=1),
             by_node,
             share=self.purse.pay(name, self.purse.left["calibration"]),
-            rate=self.method.combiner_rate,
+            rate=self.recipe.combiner_rate,
         )
         return BallotPredictor(mode, own, np.flatnonzero(self.receivers), table, combiner)
 
@@ -180,26 +198,26 @@ class Election:
         asked = self.curator.masks["query"]
         if not asked.any():
             return
-        if self.method.release_accuracy:
+        if self.recipe.release_accuracy:
 
             def right(scored: Graph) -> float:
                 guess = predictor.logits(scored).argmax(axis=1)
                 return float(np.count_nonzero(asked & (scored.labels >= 0) & (guess == scored.labels)))
 
-            count = self._release("accuracy", self.rest * self.method.accuracy_share, right)
+            count = self._release("accuracy", self.shares.rest * self.shares.accuracy_share, right)
             predictor.accuracy = float(np.clip(count / asked.sum(), 0.0, 1.0))
-        if self.method.publish == "noisy":
+        if self.recipe.publish == "noisy":
 
-            def own_votes(private: Graph) -> np.ndarray:
-                votes = centre(softmax(predictor.own.logits(private))) * private.present[:, None]
-                return at_most_unit(votes)[asked]
+            def own_votes(private: Graph) -> Array:
+                votes = centre(softmax(predictor.own.logits(private), axis=1)) * private.present[:, None]
+                return np.asarray(at_most_unit(votes)[asked])
 
             votes = self._release("published", self.purse.left["query"], own_votes)
             noise, classes = self.curator.noise_scale("published"), self.curator.facts.classes
             weight = 0.7 / (math.sqrt(1 - 1 / classes) * (noise**2 + 0.2))
             predictor.published, predictor.query = weight * votes, np.flatnonzero(asked)
 
-    def _release(self, name: str, share: float, query: Any) -> np.ndarray:
+    def _release(self, name: str, share: float, query: Any) -> Array:
         return self.curator.release(name, query, self.purse.pay(name, share))
 
     def _in_noise(self, table: str, value: float) -> float:

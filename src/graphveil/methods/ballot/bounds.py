@@ -36,6 +36,7 @@ from graphveil.errors import PrivacyError
 from graphveil.methods.common.aggregation import k_neighbor_sensitivity
 from graphveil.methods.common.own_predictor import own_slots
 from graphveil.methods.common.private_training import full_batch_slot
+from graphveil.methods.common.settings import Settings
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Slot
 from graphveil.privacy.promise import Adjacency, Promise, Relation
@@ -44,6 +45,49 @@ RECEIVERS = ("calibration", "query")
 SPREAD = 4  # hop 1 under k-neighbor: weights are floored at SPREAD * k
 COMBINER_CLIP = 1.0
 TABLES = ("mass", "probe", "votes", "hop 1", "hop 2")
+
+
+@dataclass(frozen=True)
+class Shares(Settings):
+    """The parts of mu^2 that stages may take, as the options of the same names say."""
+
+    centring: float
+    mass_share: float
+    probe_share: float
+    test_share: float
+    least_votes: float
+    most_votes: float
+    votes_slope: float
+    first_hop_share: float
+    k_first_hop_share: float
+    second_hop_share: float
+    accuracy_share: float
+
+    @property
+    def rest(self) -> float:
+        """What the mass leaves; all later shares are parts of it."""
+        return 1 - self.mass_share
+
+    def of_one_edge(self, structural: bool) -> float:
+        """The largest part of mu^2 that one undirected edge can cost under record weights, over all histories.
+
+        Training-receiver: every table moves by at most 1 in one column. Receiver-receiver: votes (or hop 2) move in two columns.
+        """
+        rest, votes = self.rest, self.most_votes - self.probe_share
+        shares = [self.mass_share + rest * self.most_votes, 2 * rest * votes]
+        if structural:
+            first, second = self.first_hop_share, self.second_hop_share
+            shares += [
+                self.mass_share + rest * (self.probe_share + first + second),
+                2 * rest * first,
+                2 * rest * second,
+            ]
+        return max(shares)
+
+    def of_rows(self, structural: bool) -> float:
+        """The part of mu^2 spent on tables in which a receiver has a row, at most: it multiplies D^2."""
+        hops = self.probe_share + self.first_hop_share + self.second_hop_share if structural else 0.0
+        return self.mass_share + self.rest * max(self.most_votes, hops)
 
 
 @dataclass(frozen=True)
@@ -117,10 +161,12 @@ def slots_of(
     """Every release that some history of Ballot makes; the curator admits each at most once."""
     replaced = promise.relation is Relation.REPLACE
     classes, receivers = facts.classes, sum(facts.count(kind) for kind in RECEIVERS)
-    table = lambda name, rows, width: Slot(
-        name, bounds.tables[name], 1.0, rows * width, f"table {name!r} of ballot_plan.py, {promise.adjacency}"
-    )
-    slots = []
+
+    def table(name: str, rows: int, width: int) -> Slot:
+        lemma = f"table {name!r} of ballot/bounds.py, {promise.adjacency}"
+        return Slot(name, bounds.tables[name], 1.0, rows * width, lemma)
+
+    slots: list[Slot] = []
     if receivers and facts.count("calibration"):
         size = 2 + classes if not structural else 1 + classes * (classes + 1)
         calibration = {"calibration": COMBINER_CLIP}

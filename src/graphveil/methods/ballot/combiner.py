@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from graphveil.privacy.curator import Curator
+from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -30,8 +32,8 @@ class Combiner:
     """a, U and c, and whether U is b times the identity."""
 
     log_scale: float
-    mixing: np.ndarray
-    offset: np.ndarray
+    mixing: Array
+    offset: Array
     scalar: bool
 
     @classmethod
@@ -42,10 +44,10 @@ class Combiner:
     def structural(cls, classes: int, width: int) -> Combiner:
         return cls(0.0, np.zeros((width, classes)), np.zeros(classes), False)
 
-    def logits(self, z: np.ndarray, table: np.ndarray) -> np.ndarray:
+    def logits(self, z: Array, table: Array) -> Array:
         return math.exp(self.log_scale) * z + table @ self.mixing + self.offset
 
-    def moved(self, step: np.ndarray) -> Combiner:
+    def moved(self, step: Array) -> Combiner:
         """The combiner after a step in its scaled coordinates (log a, log b or U, c)."""
         classes = len(self.offset)
         middle, offset = step[1:-classes], self.offset + OFFSET_SCALE * step[-classes:]
@@ -55,11 +57,11 @@ class Combiner:
             mixing = self.mixing + middle.reshape(self.mixing.shape)
         return Combiner(self.log_scale + LOG_SCALE * step[0], mixing, offset, self.scalar)
 
-    def gradient_sum(self, z: np.ndarray, table: np.ndarray, labels: np.ndarray, clip: float | None) -> np.ndarray:
+    def gradient_sum(self, z: Array, table: Array, labels: np.ndarray, clip: float | None) -> Array:
         """Sum over labelled rows of the clipped cross-entropy gradients in the scaled coordinates."""
         labelled = labels >= 0
         z, table, labels = z[labelled], table[labelled], labels[labelled]
-        error = softmax(self.logits(z, table))
+        error = softmax(self.logits(z, table), axis=1)
         error[np.arange(len(labels)), labels] -= 1.0
         scale = LOG_SCALE * math.exp(self.log_scale) * np.einsum("ij,ij->i", error, z)
         squares = scale**2 + OFFSET_SCALE**2 * np.square(error).sum(axis=1)
@@ -81,16 +83,6 @@ class Combiner:
         return np.concatenate([[factor @ scale], body, OFFSET_SCALE * weighted.sum(axis=0)])
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponents / exponents.sum(axis=1, keepdims=True)
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-
-
 class SteadyMomentum:
     """Momentum with one global second moment, shrunk by James and Stein: steps that could be noise alone are not made.
 
@@ -105,7 +97,7 @@ class SteadyMomentum:
         self._second = 0.0
         self._done = 0
 
-    def step(self, gradient: np.ndarray) -> np.ndarray:
+    def step(self, gradient: Array) -> Array:
         """The change of the parameters for this mean gradient."""
         rate = self._rate * (1 - self._done / self._steps)
         self._done += 1
@@ -117,15 +109,15 @@ class SteadyMomentum:
         factor = (1 - keep) ** 2 * (1 - keep ** (2 * self._done)) / (1 - keep**2) / corrected**2
         noise = gradient.size * factor * self._noise**2
         shrink = max(0.0, 1 - noise / max(float(mean @ mean), 1e-300))
-        return -rate * shrink * mean / root
+        return np.asarray(-rate * shrink * mean / root)
 
 
 def calibrate(
     curator: Curator,
     name: str,
     start: Combiner,
-    own: Callable[[Graph], np.ndarray],
-    table: np.ndarray,
+    own: Callable[[Graph], Array],
+    table: Array,
     *,
     share: float,
     rate: float,
@@ -135,11 +127,14 @@ def calibrate(
     def prepare(private: Graph, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return own(private)[rows], table[rows], private.labels[rows]
 
-    server = curator.gradients(name, prepare, share)
+    session = curator.gradients(name, prepare, share)
     voters = curator.facts.count("calibration")
-    optimizer = SteadyMomentum(rate, server.total, curator.noise_scale(name) / voters)
+    optimizer = SteadyMomentum(rate, session.total, curator.noise_scale(name) / voters)
     combiner = start
-    for _ in range(server.total):
-        total = server.step(lambda prepared, _: combiner.gradient_sum(*prepared, server.clip))  # noqa: B023
-        combiner = combiner.moved(optimizer.step(total / voters))
+
+    def query(prepared: tuple[Array, Array, np.ndarray], batch: np.ndarray | None) -> Array:
+        return combiner.gradient_sum(*prepared, clip=session.clip)
+
+    for _ in range(session.total):
+        combiner = combiner.moved(optimizer.step(session.step(query) / voters))
     return combiner

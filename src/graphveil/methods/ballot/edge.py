@@ -21,13 +21,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from graphveil.methods.ballot.bounds import RECEIVERS
 from graphveil.methods.base import Progress
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import KINDS, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import Release, edge_kind
 from graphveil.privacy.promise import Adjacency, Promise
 
@@ -62,9 +65,8 @@ def _release(name: str, bounds: dict[str, float], dimension: int, promise: Promi
     return Release(name, Gaussian.for_mu(max(bounds.values()), mu, dimension), bounds, lemma)
 
 
-def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress | None) -> TablePredictor:
+def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
     """Own prediction, first tally, ballots, and weights fitted on public labels."""
-    from graphveil.methods.ballot.combiner import softmax
     from graphveil.methods.ballot.fit import fit_structural, fit_votes
     from graphveil.methods.ballot.public_records import public_log_probabilities
     from graphveil.methods.ballot.tally import Poll, codes, one_hot, whitened
@@ -73,13 +75,13 @@ def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progre
     z = public_log_probabilities(records, masks, epochs, coins, progress)
     receivers: np.ndarray = np.logical_or.reduce([masks[kind] for kind in RECEIVERS])
     if not curator.plan.steps:
-        return TablePredictor("features", z)
+        return ScoresPredictor(z, {"mode": "features"})
     labels = one_hot(records)
     tally = curator.release("first tally", lambda private: first_tally(private, labels, masks["train"]))
     noise = curator.noise_scale("first tally")
     poll = _agreement(Poll.of(tally, noise), records.labels[masks["train"]])
     known = np.flatnonzero(masks["calibration"] & (records.labels >= 0))
-    probabilities = softmax(z)
+    probabilities = softmax(z, axis=1)
     at_calibration = np.searchsorted(np.flatnonzero(receivers), known)
 
     if poll.heterophilous(HETEROPHILY):
@@ -89,33 +91,31 @@ def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progre
             "ballots", lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * RESERVE
         )
         combined = fit_structural(z[receivers], whitened(table), at_calibration, records.labels[known])
-        return TablePredictor("structural", _with_rows(z, receivers, combined))
+        return ScoresPredictor(_with_rows(z, receivers, combined), {"mode": "structural"})
 
     plausible = np.ones_like(z, dtype=bool)
     ballot_mu = curator.plan.mu
     if ballot_mu * poll.margin < AUDIBLE:
         plausible = plausible_classes(probabilities)
     votes = one_hot(records, ("train", "calibration"))
-    votes = np.where(votes.any(axis=1)[:, None], votes, probabilities)
+    votes = np.where(votes.any(axis=1, keepdims=True), votes, probabilities)
     table = curator.release(
         "ballots",
         lambda private: receiver_coded(directed_sum(private, votes, masks, probabilities), plausible)[receivers],
     )
     evidence = decode(table, plausible[receivers])
     combined = fit_votes(z[receivers], evidence, 1 / ballot_mu, at_calibration, records.labels[known])
-    return TablePredictor("homophilous", _with_rows(z, receivers, combined))
+    return ScoresPredictor(_with_rows(z, receivers, combined), {"mode": "homophilous"})
 
 
-def first_tally(private: Graph, votes: np.ndarray, train: np.ndarray) -> np.ndarray:
+def first_tally(private: Graph, votes: Array, train: np.ndarray) -> Array:
     """Label counts of the training neighbours of training nodes."""
     from graphveil.methods.common.aggregation import plain_sum
 
-    return plain_sum(private.lists.restricted_to(train), votes)[train]
+    return np.asarray(plain_sum(private.lists.restricted_to(train), votes)[train])
 
 
-def directed_sum(
-    private: Graph, messages: np.ndarray, masks: dict[str, np.ndarray], probabilities: np.ndarray
-) -> np.ndarray:
+def directed_sum(private: Graph, messages: Array, masks: dict[str, np.ndarray], probabilities: Array) -> Array:
     """Sum of messages along each edge that reaches a receiver, in its one public direction."""
     from graphveil.graph import Lists
     from graphveil.methods.common.aggregation import plain_sum
@@ -132,22 +132,22 @@ def directed_sum(
     return plain_sum(Lists.from_edge_index(np.stack([senders[keep], receivers[keep]]), private.nodes), messages)
 
 
-def plausible_classes(probabilities: np.ndarray) -> np.ndarray:
+def plausible_classes(probabilities: Array) -> Array:
     """K_i: classes with at least a tenth of the largest probability, and always the two most probable."""
     second = np.partition(probabilities, -2, axis=1)[:, -2:].min(axis=1, keepdims=True)
     largest = probabilities.max(axis=1, keepdims=True)
-    return probabilities >= np.minimum(second, PLAUSIBLE * largest)
+    return np.asarray(probabilities >= np.minimum(second, PLAUSIBLE * largest))
 
 
-def receiver_coded(tally: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+def receiver_coded(tally: Array, plausible: np.ndarray) -> Array:
     """The sum of corners of K_i, which is linear in the votes; every vote has norm at most 1."""
     size = plausible.sum(axis=1, keepdims=True)
     inside = np.where(plausible, tally, 0.0)
     centred = np.where(plausible, inside - inside.sum(axis=1, keepdims=True) / size, 0.0)
-    return centred / np.sqrt(1 - 1 / size) * RESERVE
+    return np.asarray(centred / np.sqrt(1 - 1 / size) * RESERVE)
 
 
-def decode(table: np.ndarray, plausible: np.ndarray) -> np.ndarray:
+def decode(table: Array, plausible: np.ndarray) -> Array:
     """Evidence per class: the released row projected on the corners of K_i; classes outside get none."""
     return receiver_coded(table, plausible)
 
@@ -164,27 +164,7 @@ def _agreement(poll: Any, labels: np.ndarray) -> Any:
     return Poll(poll.probe, poll.noise, poll.mass, poll.priors, float(margin.mean()) / spread, error)
 
 
-def _with_rows(z: np.ndarray, receivers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _with_rows(z: Array, receivers: np.ndarray, rows: np.ndarray) -> Array:
     logits = z.copy()
     logits[receivers] = rows
     return logits
-
-
-class TablePredictor:
-    """Scores of every node, computed from public features and released tallies."""
-
-    def __init__(self, mode: str, table: np.ndarray) -> None:
-        self.mode, self.table = mode, table
-
-    def logits(self, graph: Graph) -> np.ndarray:
-        return self.table
-
-    def config(self) -> dict[str, Any]:
-        return {"kind": "table", "mode": self.mode}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"logits": self.table}
-
-    @classmethod
-    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> TablePredictor:
-        return cls(config["mode"], arrays["logits"])

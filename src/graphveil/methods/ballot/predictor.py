@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import log_softmax
 
-from graphveil.methods.ballot.combiner import Combiner, log_softmax
+from graphveil.methods.ballot.combiner import Combiner
 from graphveil.methods.common.own_predictor import OwnPredictor
+from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -19,11 +21,9 @@ class BallotPredictor:
     ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy.
     """
 
-    def __init__(
-        self, mode: str, own: OwnPredictor, receivers: np.ndarray, table: np.ndarray, combiner: Combiner
-    ) -> None:
+    def __init__(self, mode: str, own: OwnPredictor, receivers: np.ndarray, table: Array, combiner: Combiner) -> None:
         self.mode, self.own, self.receivers, self.table, self.combiner = mode, own, receivers, table, combiner
-        self.published: np.ndarray | None = None
+        self.published: Array | None = None
         self.query: np.ndarray | None = None
         self.accuracy: float | None = None
 
@@ -34,13 +34,13 @@ class BallotPredictor:
         nobody = np.zeros(0, dtype=np.int64)
         return cls("features", own, nobody, np.zeros((0, classes)), Combiner.structural(classes, classes))
 
-    def logits(self, graph: Graph) -> np.ndarray:
-        logits = log_softmax(self.own.logits(graph))
+    def logits(self, graph: Graph) -> Array:
+        logits: Array = log_softmax(self.own.logits(graph), axis=1)
         if len(self.receivers):
             logits[self.receivers] = self.combiner.logits(logits[self.receivers], self.table)
         return logits
 
-    def evidence_logits(self, nodes: int) -> np.ndarray:
+    def evidence_logits(self, nodes: int) -> Array:
         """What the releases alone say: the evidence of the receivers, nothing about anybody's own features."""
         logits = np.zeros((nodes, len(self.combiner.offset)))
         if len(self.receivers):

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
-from graphveil.methods.ballot.combiner import log_softmax, softmax
 from graphveil.methods.base import Progress
+from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -25,9 +26,10 @@ LARGE_RATE, LARGE_DECAY, LARGE_EPOCHS = 0.03, 1e-4, 100  # above SMALL nodes
 
 def public_log_probabilities(
     records: Graph, masks: dict[str, np.ndarray], epochs: int, coins: np.random.Generator, progress: Progress | None
-) -> np.ndarray:
+) -> Array:
     """log p(class | own features) for every node, from the labels of training nodes."""
     import scipy.sparse as sp
+    from sklearn.feature_extraction.text import TfidfTransformer
 
     targets = np.where(masks["train"], records.labels, -1)
     known = np.flatnonzero(masks["calibration"] & (records.labels >= 0))
@@ -35,32 +37,23 @@ def public_log_probabilities(
     if not records.features or len(seen) < 2:
         counts = np.bincount(targets[targets >= 0], minlength=records.classes) + 1.0
         return np.tile(np.log(counts / counts.sum()), (records.nodes, 1))
-    rows = sp.csr_matrix(records.rows.values)
-    network = lambda inputs, dropout: _network(inputs, targets, records.classes, dropout, epochs, coins, progress)
-    plain = network(_unit(rows), 0.5)
-    weighted = _unit(tf_idf(rows))
-    members = [plain, network(weighted, 0.7)]
+    rows = sp.csr_matrix(records.rows.values)  # type: ignore[attr-defined]
+    plain = _network(_unit(rows), targets, records.classes, 0.5, epochs, coins, progress)
+    weighted = _unit(TfidfTransformer(norm=None).fit_transform(rows))
+    members = [plain, _network(weighted, targets, records.classes, 0.7, epochs, coins, progress)]
     if records.nodes <= SMALL:
         members += [_kernel_machine(weighted, targets, known, records), _neighbours(weighted, targets, records.classes)]
     average = np.mean(members, axis=0)
     if len(known) and best_likelihood(plain, known, records) < best_likelihood(average, known, records):
         average = plain
-    return np.log(np.maximum(average, 1e-9))
+    return np.asarray(np.log(np.maximum(average, 1e-9)))
 
 
-def tf_idf(rows: Any) -> Any:
-    """Columns weighted by log((1 + n) / (1 + count)) + 1."""
-    import scipy.sparse as sp
-
-    counts = np.asarray((rows != 0).sum(axis=0)).ravel()
-    return rows @ sp.diags_array(np.log((1 + rows.shape[0]) / (1 + counts)) + 1)
-
-
-def best_likelihood(probabilities: np.ndarray, known: np.ndarray, records: Graph) -> float:
+def best_likelihood(probabilities: Array, known: np.ndarray, records: Graph) -> float:
     """Mean negative log-likelihood at the best temperature."""
     z, labels = np.log(np.maximum(probabilities[known], 1e-9)), records.labels[known]
-    at = lambda scale: -float(np.mean(log_softmax(scale * z)[np.arange(len(labels)), labels]))
-    return min(at(scale) for scale in np.geomspace(0.2, 5, 25))
+    chosen = np.arange(len(labels)), labels
+    return min(-float(np.mean(log_softmax(scale * z, axis=1)[chosen])) for scale in np.geomspace(0.2, 5, 25))
 
 
 def _unit(rows: Any) -> Any:
@@ -78,7 +71,7 @@ def _network(
     epochs: int,
     coins: np.random.Generator,
     progress: Progress | None,
-) -> np.ndarray:
+) -> Array:
     import torch
 
     from graphveil.graph import DenseRows, SparseRows
@@ -101,10 +94,10 @@ def _network(
         dropout=dropout,
         progress=report,
     )
-    return softmax(network(inputs).numpy())
+    return np.asarray(softmax(network(inputs).numpy(), axis=1))
 
 
-def _kernel_machine(rows: Any, targets: np.ndarray, known: np.ndarray, records: Graph) -> np.ndarray:
+def _kernel_machine(rows: Any, targets: np.ndarray, known: np.ndarray, records: Graph) -> Array:
     """Softmax of a support vector machine's decision values, the temperature chosen on calibration labels."""
     from sklearn.svm import SVC
 
@@ -115,19 +108,17 @@ def _kernel_machine(rows: Any, targets: np.ndarray, known: np.ndarray, records: 
         values = np.stack([-values, values], axis=1)
     decisions = np.full((records.nodes, records.classes), values.min() - 1.0)
     decisions[:, machine.classes_] = values
-    if not len(known):
-        return softmax(decisions)
-    scales = np.geomspace(0.3, 10, 20)
-    return softmax(
-        decisions * min(scales, key=lambda scale: best_likelihood_at(softmax(decisions * scale), known, records))
-    )
+    scales = np.geomspace(0.3, 10, 20) if len(known) else [1.0]
+    candidates: list[Array] = [softmax(decisions * scale, axis=1) for scale in scales]
+    return min(candidates, key=lambda found: likelihood(found, known, records) if len(known) else 0.0)
 
 
-def best_likelihood_at(probabilities: np.ndarray, known: np.ndarray, records: Graph) -> float:
+def likelihood(probabilities: Array, known: np.ndarray, records: Graph) -> float:
+    """Mean negative log-likelihood."""
     return -float(np.mean(np.log(np.maximum(probabilities[known, records.labels[known]], 1e-9))))
 
 
-def _neighbours(rows: Any, targets: np.ndarray, classes: int) -> np.ndarray:
+def _neighbours(rows: Any, targets: np.ndarray, classes: int) -> Array:
     from sklearn.neighbors import KNeighborsClassifier
 
     chosen = np.flatnonzero(targets >= 0)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from graphveil.methods.ballot.bounds import Shares
 from graphveil.methods.base import OWN_ROW
 from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
-
-if TYPE_CHECKING:
-    from graphveil.methods.ballot import Ballot
 
 ONE_EDGE = "epsilon of one undirected edge"
 TEN_EDGES = "mu of a calibration or query node that vanishes with 10 edges"
@@ -25,45 +22,24 @@ def weaker_kinds(facts: PublicFacts, promise: Promise) -> dict[str, Adjacency]:
     return {kind: Adjacency.RECORD for kind in ("calibration", "query") if facts.count(kind)}
 
 
-def edge_share(method: Ballot, structural: bool) -> float:
-    """The largest part of mu^2 that one undirected edge can cost under record weights, over all histories.
-
-    Training-receiver: every table moves by at most 1 in one column. Receiver-receiver: votes (or hop 2) move in two columns.
-    """
-    rest, votes = 1 - method.mass_share, method.most_votes - method.probe_share
-    shares = [method.mass_share + rest * method.most_votes, 2 * rest * votes]
-    if structural:
-        first, second = method.first_hop_share, method.second_hop_share
-        shares += [
-            method.mass_share + rest * (method.probe_share + first + second),
-            2 * rest * first,
-            2 * rest * second,
-        ]
-    return max(shares)
-
-
-def row_share(method: Ballot, structural: bool) -> float:
-    """The part of mu^2 spent on tables in which a receiver has a row, at most: it multiplies D^2."""
-    hops = method.probe_share + method.first_hop_share + method.second_hop_share if structural else 0.0
-    return method.mass_share + (1 - method.mass_share) * max(method.most_votes, hops)
-
-
-def implied_by(method: Ballot, plan: Plan) -> dict[str, float]:
+def implied_by(shares: Shares, plan: Plan) -> dict[str, float]:
     """Consequences of a record or node promise for one edge, and for receivers that vanish from everybody's lists."""
     promise = plan.promise
     if promise.adjacency not in (Adjacency.RECORD, Adjacency.NODE) or not promise.private:
         return {}
     structural = any(step.name == "hop 1" for step in plan.steps)
     implied = {}
-    if edge_share(method, structural) <= 1:
+    if shares.of_one_edge(structural) <= 1:
         implied[ONE_EDGE] = gaussian_epsilon(plan.mu, promise.target_delta)
     if promise.relation is Relation.ZERO_OUT:
-        implied[TEN_EDGES] = plan.mu * math.sqrt(1 + row_share(method, structural) * 100)
+        implied[TEN_EDGES] = plan.mu * math.sqrt(1 + shares.of_rows(structural) * 100)
     return implied
 
 
-def assumptions_of(method: Ballot, plan: Plan) -> tuple[str, ...]:
-    """The sentences of the certificate."""
+def assumptions_of(
+    plan: Plan, *, features_public: bool, published: bool, accuracy_share: float | None
+) -> tuple[str, ...]:
+    """The sentences of the certificate; ``accuracy_share``: part of mu^2 for the noisy accuracy, if it is released."""
     promise = plan.promise
     if promise.level is Level.NONE:
         return ()
@@ -85,7 +61,7 @@ def assumptions_of(method: Ballot, plan: Plan) -> tuple[str, ...]:
         sentences.append(
             f"nobody has more than {promise.max_degree} contacts in either direction (promised by the user, not checked)"
         )
-    return (*sentences, _QUERY_SET, _predictions(method), _accuracy(method, plan))
+    return (*sentences, _QUERY_SET, _predictions(features_public, published), _accuracy(plan, accuracy_share))
 
 
 _NOT_SPEND = "not the spend of this run"
@@ -125,12 +101,12 @@ def _unit(promise: Promise) -> str:
     return f"adjacency {promise.adjacency}, {promise.relation}: one slot {'loses' if blank else 'exchanges'} {what}"
 
 
-def _predictions(method: Ballot) -> str:
-    if method.query_features == "public":
+def _predictions(features_public: bool, published: bool) -> str:
+    if features_public:
         return (
             "query features are public by declaration: all predictions may be published; contact lists stay protected"
         )
-    if method.publish == "noisy":
+    if published:
         return (
             "the noisy predictions of query nodes (predict with access='charge') may be published, "
             f"their noise is in the ledger; other predictions follow the own-row rule: {OWN_ROW}"
@@ -138,10 +114,9 @@ def _predictions(method: Ballot) -> str:
     return f"{OWN_ROW}, whose features it may reveal"
 
 
-def _accuracy(method: Ballot, plan: Plan) -> str:
-    if not method.release_accuracy or not plan.facts.count("query"):
+def _accuracy(plan: Plan, share: float | None) -> str:
+    if share is None or not plan.facts.count("query"):
         return "accuracies on private labels are not part of the release"
-    share = (1 - method.mass_share) * method.accuracy_share
     points = 100 / (plan.mu * math.sqrt(share) * plan.facts.count("query")) if plan.promise.private else 0.0
     return f"the accuracy on query nodes was released with noise of {points:.2g} points, included above"
 

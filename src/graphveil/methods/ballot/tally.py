@@ -14,6 +14,7 @@ import numpy as np
 
 from graphveil.methods.ballot.bounds import Bounds
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 # -- queries -------------------------------------------------------------------------------------------------------
 
 
-def ballot_sum(private: Graph, votes: np.ndarray, receivers: np.ndarray, floor: int) -> np.ndarray:
+def ballot_sum(private: Graph, votes: Array, receivers: np.ndarray, floor: int) -> Array:
     """``S_i = sum_k A[i, k] max(|out(k) in Q|, floor)^(-1/2) votes_k`` for the receivers i."""
     lists = private.lists.restricted_to(receivers)
-    return lists.aggregate(lists.split_messages(at_most_unit(votes), floor))[receivers]
+    return np.asarray(lists.aggregate(lists.split_messages(at_most_unit(votes), floor))[receivers])
 
 
-def mass_of(private: Graph, receivers: np.ndarray, bounds: Bounds) -> np.ndarray:
+def mass_of(private: Graph, receivers: np.ndarray, bounds: Bounds) -> Array:
     """How much training nodes send to each receiver; under k-neighbor, how many training slots list it."""
     if bounds.k is not None:
-        return plain_sum(private.lists, private.masks["train"][:, None].astype(float))[receivers]
+        return np.asarray(plain_sum(private.lists, private.masks["train"][:, None].astype(float))[receivers])
     sending = one_hot(private).sum(axis=1, keepdims=True)
     return ballot_sum(private, sending, receivers, bounds.floor)
 
 
-def one_hot(private: Graph, kinds: tuple[str, ...] = ("train",)) -> np.ndarray:
+def one_hot(private: Graph, kinds: tuple[str, ...] = ("train",)) -> Array:
     """Labels of the nodes of these kinds as unit rows, zero for everybody else and for nodes without a label."""
     voting = np.logical_or.reduce([private.masks[kind] for kind in kinds]) & (private.labels >= 0)
     rows = np.zeros((private.nodes, private.classes))
@@ -44,21 +45,20 @@ def one_hot(private: Graph, kinds: tuple[str, ...] = ("train",)) -> np.ndarray:
     return rows
 
 
-def centred_votes(private: Graph, probabilities: np.ndarray) -> np.ndarray:
+def centred_votes(private: Graph, probabilities: Array) -> Array:
     """``(q - 1/C) / sqrt(1 - 1/C)``: q is the label of training and calibration nodes, the own prediction of others."""
     labels = one_hot(private, ("train", "calibration"))
-    labelled = labels.any(axis=1)
-    q = np.where(labelled[:, None], labels, probabilities)
-    return centre(q) * private.present[:, None]
+    q = np.where(labels.any(axis=1, keepdims=True), labels, probabilities)
+    return np.asarray(centre(q) * private.present[:, None])
 
 
-def centre(q: np.ndarray) -> np.ndarray:
+def centre(q: Array) -> Array:
     """Distributions as vectors of norm at most 1 whose entries sum to zero."""
     classes = q.shape[1]
-    return (q - 1 / classes) / math.sqrt(1 - 1 / classes)
+    return np.asarray((q - 1 / classes) / math.sqrt(1 - 1 / classes))
 
 
-def margins(private: Graph, probe: np.ndarray, receivers: np.ndarray, priors: np.ndarray, bound: float) -> float:
+def margins(private: Graph, probe: Array, receivers: np.ndarray, priors: Array, bound: float) -> float:
     """``sum over calibration nodes of clip(S[i, y_i] - pi[y_i] sum_c S[i, c], +-bound) / bound``."""
     table = np.zeros((private.nodes, private.classes))
     table[receivers] = probe
@@ -78,15 +78,15 @@ class Poll:
     ``margin`` estimates (mass x homophily) of one receiver with standard error ``error``.
     """
 
-    probe: np.ndarray
+    probe: Array
     noise: float
     mass: float
-    priors: np.ndarray
+    priors: Array
     margin: float = 0.0
     error: float = math.inf
 
     @classmethod
-    def of(cls, probe: np.ndarray, noise: float) -> Poll:
+    def of(cls, probe: Array, noise: float) -> Poll:
         """Mass and priors of a released probe; the floors keep them positive under any noise."""
         receivers, classes = probe.shape
         mass = max(float(probe.sum(axis=1).mean()), noise * math.sqrt(classes / receivers), 1e-3)
@@ -114,7 +114,7 @@ class Poll:
 class Evidence:
     """A centred table per receiver and the weight with which it enters the posterior before calibration."""
 
-    table: np.ndarray
+    table: Array
     weight: float
 
 
@@ -137,24 +137,24 @@ def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> Evidence:
     return Evidence(table, margin / (around * unit))
 
 
-def centred_rows(table: np.ndarray) -> np.ndarray:
-    return table - table.mean(axis=1, keepdims=True)
+def centred_rows(table: Array) -> Array:
+    return np.asarray(table - table.mean(axis=1, keepdims=True))
 
 
-def codes(table: np.ndarray) -> np.ndarray:
+def codes(table: Array) -> Array:
     """Released rows as messages for the next hop: divided by their norm, or by the median norm if that is larger."""
     norms = np.linalg.norm(table, axis=1, keepdims=True)
-    return table / np.maximum(np.maximum(norms, np.median(norms)), 1e-12)
+    return np.asarray(table / np.maximum(np.maximum(norms, np.median(norms)), 1e-12))
 
 
-def whitened(table: np.ndarray) -> np.ndarray:
+def whitened(table: Array) -> Array:
     """The table shifted and turned so that its own covariance is the identity."""
     shifted = table - table.mean(axis=0)
     values, vectors = np.linalg.eigh(shifted.T @ shifted / max(len(table), 1))
-    return shifted @ (vectors / np.sqrt(np.maximum(values, 1e-6 * max(values.max(), 1e-12))))
+    return np.asarray(shifted @ (vectors / np.sqrt(np.maximum(values, 1e-6 * max(values.max(), 1e-12)))))
 
 
-def square_rooted(table: np.ndarray) -> np.ndarray:
+def square_rooted(table: Array) -> Array:
     """Rows divided by the root of their norm, so that hubs do not dominate the covariance."""
     norms = np.linalg.norm(table, axis=1, keepdims=True)
-    return table / np.sqrt(np.maximum(norms, 1e-12))
+    return np.asarray(table / np.sqrt(np.maximum(norms, 1e-12)))

@@ -21,8 +21,8 @@ class Shape:
     features: int
     hidden: int
     classes: int
-    projection: int
-    key: int
+    projection: int = 0
+    key: int = 0
 
     @property
     def inputs(self) -> int:
@@ -49,7 +49,8 @@ class TwoLayers:
         shape = self.shape
         w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
         w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
-        return np.maximum(projected_rows(graph, shape) @ w1.T, 0.0) @ w2.T
+        logits: np.ndarray = np.maximum(projected_rows(graph, shape) @ w1.T, 0.0) @ w2.T
+        return logits
 
     def config(self) -> dict[str, Any]:
         return {"kind": "two-layers", **asdict(self.shape)}

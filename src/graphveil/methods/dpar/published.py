@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from scipy.optimize import brentq
 
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.dpar import SOURCES_PUBLIC, TAKING_PART_IS_SECRET, Dpar
+from graphveil.methods.dpar.algorithm import choose_sources, learn_from_rows, release_rows
+from graphveil.methods.dpar.bounds import Ranking, everybody
+from graphveil.methods.dpar.predictor import RankedPredictor, Shape, TwoLayers, Walk
+from graphveil.methods.options import Count, Natural, Positive, Range, Share
 from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of
+from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Laplace
 from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
-from graphveil.privacy.promise import Promise
-
-if TYPE_CHECKING:
-    from graphveil.methods.dpar import Dpar
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 AS_STATED = "as the paper states it"
-EPOCHS, BATCH = 200, 60
+EPOCHS = 200
 LINEAR = Gap(
     "P1",
     "sampling slots at rate q' is said to cost q' eps; it costs log(1 + q'(e^eps - 1)): claimed 1 is 8.70, claimed 8 is 86.5",
@@ -39,60 +44,120 @@ COLUMNS = Gap(
 )
 BATCHES = Gap("P5", "batches come from the M rows, rate B/M; the rate counted is B/N", check="promise")
 ROOT_TWO = Gap("P6", "rows of norm C1 can be sqrt 2 C1 apart; the noise covers C1", check="promise")
-GAPS = (LINEAR, COLUMNS, BATCHES, ROOT_TWO)
 
 
-def published_plan(method: Dpar, facts: PublicFacts, promise: Promise) -> Plan:
-    """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
-    gaps = tuple(gap for gap in GAPS if gap is not ROOT_TWO or method.select == "gm")
-    m, n = method.source_count(facts), max(1, facts.count("train"))
-    wanted = method.batch_size or BATCH
-    steps = EPOCHS * max(1, math.ceil(m / wanted))
-    clip, size = method.clipping, method.shape(facts).size
-    everybody = [kind for kind, count in facts.kinds.items() if count]
-    if not promise.private:
-        names = ("pagerank", "weights") if method.select == "em1" else ("pagerank",)
-        exact = tuple(Release(name, Exact(), dict.fromkeys(everybody, 1.0), AS_STATED) for name in names)
-        last = Release("gradient", Exact(steps), dict.fromkeys(everybody, clip), AS_STATED)
-        rows = exact if method.rows == "private" else ()
-        return Plan(promise, facts, (*rows, last), gaps=gaps, provable=False)
+class PublishedDpar(PrivateMethod):
+    """Private PageRank rows of sampled sources, then private training of two layers on these rows alone.
 
-    inner, delta = promise.epsilon / method.rate, promise.target_delta / method.rate / 2
-    private = method.rows == "private"
-    budget = inner * method.pagerank_share if private else 0.0
-    rows = _rows(method, facts, budget, min(delta, 0.4), m, everybody) if private else ()
-    batch, counted = min(1.0, wanted / m), min(1.0, wanted / n)
-    at = lambda z: epsilon_of([SampledGaussian(z, counted, steps, False)], min(delta, 0.4))
-    noise = calibrate_scale(at, inner - budget)
-    sigma = noise * method.column_norm * clip
-    descent = DpGradient(sigma, clip, steps, size, rate=batch)
-    stated = Release("gradient", descent, dict.fromkeys(everybody, method.column_norm * clip), AS_STATED)
-    plan = Plan(promise, facts, (*rows, stated), promise.epsilon, gaps, provable=False, sampled=method.rate)
-    own_row = replace(stated, sensitivity={"train": clip})
-    return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
+    Args:
+        select: ``gm``, ``em0`` or ``em1``.
+        rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
+        sources, picks: M and K.
+        row_clip, entry_clip: C1 and C2.
+        column_norm: tau, the l1 norm of the columns of Pi.
+        pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
+        pagerank_share: part of epsilon for the rows.
+        graph_rate: q', the rate at which slots take part at all.
+        batch_size, clip, learning_rate: B, C and the step size of 200 epochs of Adam.
+        hidden: width of the hidden layer.
+        propagation: power iterations on a public graph; 0 switches test-time propagation off.
+        inductive: train on the graph among training and calibration nodes only.
+    """
+
+    card = Dpar.card
+    gaps = (LINEAR, COLUMNS, BATCHES, ROOT_TWO)
+    curator: ClassVar[type[Curator]] = PaperCurator
+    supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+
+    select: Literal["gm", "em0", "em1"] = "gm"
+    rows: Literal["private", "identity", "random"] = "private"
+    sources: Count = 70
+    picks: Count = 2
+    row_clip: Positive = 0.01
+    entry_clip: Positive = 0.001
+    column_norm: Positive = 1.0
+    pagerank: Literal["ista", "push"] = "ista"
+    teleport: Share = 0.25
+    rho: Positive = 1e-4
+    pagerank_share: Share = 0.1
+    graph_rate: Annotated[float, Range(0, 1, "(]")] = 0.09
+    batch_size: Count = 60
+    clip: Positive = 1.0
+    learning_rate: Positive = 5e-3
+    hidden: Count = 32
+    propagation: Natural = 2
+    inductive: bool = True
+    mode: Literal["published"] = "published"
+
+    @property
+    def ranking(self) -> Ranking:
+        return Ranking.of(self)
+
+    def shape(self, facts: PublicFacts) -> Shape:
+        return Shape(facts.features, self.hidden, facts.classes)
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
+        gaps = tuple(gap for gap in self.gaps if gap is not ROOT_TWO or self.select == "gm")
+        ranking, n = self.ranking, max(1, facts.count("train"))
+        m = ranking.source_count(facts)
+        steps = EPOCHS * math.ceil(m / self.batch_size)
+        if not promise.private:
+            named = ("pagerank", "weights")[: 0 if self.rows != "private" else 2 if self.select == "em1" else 1]
+            exact = (Release(name, Exact(), everybody(facts, 1.0), AS_STATED) for name in named)
+            last = Release("gradient", Exact(steps), everybody(facts, self.clip), AS_STATED)
+            return Plan(promise, facts, (*exact, last), gaps=gaps, provable=False)
+        inner, delta = promise.epsilon / self.graph_rate, min(promise.target_delta / self.graph_rate / 2, 0.4)
+        budget = inner * self.pagerank_share if self.rows == "private" else 0.0
+        rows = stated_rows(ranking, facts, budget, delta) if budget else ()
+        counted = min(1.0, self.batch_size / n)
+        at = lambda z: epsilon_of([SampledGaussian(z, counted, steps, False)], delta)
+        sigma = calibrate_scale(at, inner - budget) * self.column_norm * self.clip
+        rate = min(1.0, self.batch_size / m)
+        descent = DpGradient(sigma, self.clip, steps, self.shape(facts).size, rate=rate)
+        stated = Release("gradient", descent, everybody(facts, self.column_norm * self.clip), AS_STATED)
+        plan = Plan(promise, facts, (*rows, stated), promise.epsilon, gaps, provable=False, sampled=self.graph_rate)
+        own_row = replace(stated, sensitivity={"train": self.clip})
+        return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> RankedPredictor:
+        from graphveil.learn import Adam
+
+        sampled = curator.sample_slots()
+        order = coins.permutation(np.flatnonzero(curator.masks["train"]))
+        sources = choose_sources(order, self.ranking.source_count(curator.facts), first=sampled)
+        rows = release_rows(curator, self.ranking, sources, coins).clipped_columns(self.column_norm, order=1)
+        layers = TwoLayers.drawn(self.shape(curator.facts), coins)
+        learn_from_rows(curator, layers, rows, sources, Adam(self.learning_rate), progress)
+        return RankedPredictor(layers, Walk(self.teleport, self.propagation, self.inductive))
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
+        return RankedPredictor.restore(config, arrays)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, assumptions = super().statements(plan)
+        secret = (TAKING_PART_IS_SECRET,) if self.graph_rate < 1 else ()
+        return (*public, SOURCES_PUBLIC), (*secret, *assumptions)
 
 
-def _rows(
-    method: Dpar, facts: PublicFacts, budget: float, delta: float, m: int, everybody: list[str]
-) -> tuple[Release, ...]:
+def stated_rows(ranking: Ranking, facts: PublicFacts, budget: float, delta: float) -> tuple[Release, ...]:
     """The PageRank releases for ``budget``; the true sensitivities are declared."""
+    m, k, candidates = ranking.source_count(facts), ranking.picks_of(facts), ranking.candidates(facts)
     per_row = budget / (2 * math.sqrt(m * math.log(math.e + budget / delta)))
     row_delta = delta / (2 * m)
-    if method.select == "gm":
-        sigma = math.sqrt(2 * math.log(1.25 / row_delta)) * method.row_clip / per_row
-        bound = dict.fromkeys(everybody, math.sqrt(2 * m) * method.row_clip)
-        return (Release("pagerank", Gaussian(sigma, m * method.candidates(facts)), bound, AS_STATED),)
-    k = method.picks_of(facts)
-    parts = 2 if method.select == "em1" else 1
+    if ranking.select == "gm":
+        sigma = math.sqrt(2 * math.log(1.25 / row_delta)) * ranking.row_clip / per_row
+        bound = everybody(facts, math.sqrt(2 * m) * ranking.row_clip)
+        return (Release("pagerank", Gaussian(sigma, m * candidates), bound, AS_STATED),)
+    share = per_row / (2 if ranking.select == "em1" else 1)
 
     def cost(e: float) -> float:
         return 2 * min(k * e, k * e * math.tanh(e) + e * math.sqrt(2 * k * math.log(1 / row_delta)))
 
-    e = float(brentq(lambda x: cost(x) - per_row / parts, 1e-12, 1e6))
-    choice = GumbelTop(method.entry_clip / e, k, m, method.candidates(facts))
-    picks = Release("pagerank", choice, dict.fromkeys(everybody, method.entry_clip), AS_STATED)
-    if method.select == "em0":
+    e = float(brentq(lambda x: cost(x) - share, 1e-12, 1e6))
+    choice = GumbelTop(ranking.entry_clip / e, k, m, candidates)
+    picks = Release("pagerank", choice, everybody(facts, ranking.entry_clip), AS_STATED)
+    if ranking.select == "em0":
         return (picks,)
-    scale = k * method.entry_clip / (per_row / parts)
-    bound = dict.fromkeys(everybody, m * k * method.entry_clip)
-    return picks, Release("weights", Laplace(scale, m * k), bound, AS_STATED)
+    bound = everybody(facts, m * k * ranking.entry_clip)
+    return picks, Release("weights", Laplace(k * ranking.entry_clip / share, m * k), bound, AS_STATED)

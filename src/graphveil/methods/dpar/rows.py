@@ -75,7 +75,9 @@ def top_entries(noisy: np.ndarray, picks: int) -> MixedRows:
 
 
 def unit_sum(values: np.ndarray) -> np.ndarray:
-    return values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12)
+    """Rows divided by their sum; rows of zeros stay."""
+    divided: np.ndarray = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12)
+    return divided
 
 
 def mixed_gradient_sum(

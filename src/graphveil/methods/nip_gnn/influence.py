@@ -26,7 +26,8 @@ def l1_rows(graph: Graph) -> np.ndarray:
     import torch
 
     rows = graph.rows.matmul(torch.eye(graph.features, dtype=torch.float64)).numpy()
-    return rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300)
+    unit: np.ndarray = rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300)
+    return unit
 
 
 def influence_ranks(graph: Graph, rounds: int, coins: np.random.Generator) -> np.ndarray:
@@ -81,4 +82,5 @@ def scaled_sum(lists: Lists, rows: np.ndarray, scales: np.ndarray, order: int = 
     mass = np.bincount(senders, weights=scales[receivers] ** -float(order), minlength=lists.nodes)
     weights = np.where(mass > 0, np.maximum(mass, 1e-300) ** (-1 / order), 0.0) * (1 - 1e-12)
     messages = np.trunc(weights[:, None] * rows / GRID) * GRID
-    return lists.aggregate(messages) / scales[:, None]
+    whitened: np.ndarray = lists.aggregate(messages) / scales[:, None]
+    return whitened

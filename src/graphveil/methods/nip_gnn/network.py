@@ -8,14 +8,13 @@ with S the normalised noisy adjacency with self-loops and tau learned. ``residua
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from graphveil.graph import Lists
-from graphveil.learn.gnn_network import Constant, Operator, neighbourhood
+from graphveil.learn.graph_training import gcn_matrix
+from graphveil.methods.base import Progress
 
 
 def train_calibrated(
@@ -30,11 +29,11 @@ def train_calibrated(
     learning_rate: float,
     residual: bool,
     coins: np.random.Generator,
-    progress: Any = None,
+    progress: Progress | None,
 ) -> np.ndarray:
     """Scores of every node after training on the targets that are not negative; inputs are released values."""
-    x = Constant(rows / max(float(np.abs(rows).std()), 1e-12))
-    near = neighbourhood(Lists.from_edge_index(arcs, len(rows)), Operator.GCN)
+    x = torch.from_numpy(rows / max(float(np.abs(rows).std()), 1e-12)).float()
+    near = gcn_matrix(arcs, len(rows))
     width = rows.shape[1]
     weights = {
         "in": torch.from_numpy(coins.normal(0, 1 / math.sqrt(max(width, 1)), (width, hidden))).float(),
@@ -64,25 +63,10 @@ def train_calibrated(
     optimizer = torch.optim.Adam(list(weights.values()), lr=learning_rate)
     for epoch in range(epochs if bool(chosen.any()) else 0):
         optimizer.zero_grad()
-        functional.cross_entropy(scores()[chosen], labels[chosen]).backward()
+        torch.autograd.backward(functional.cross_entropy(scores()[chosen], labels[chosen]))
         optimizer.step()
         if progress is not None:
-            progress(epoch + 1, epochs)
+            progress("network", epoch + 1, epochs)
     with torch.no_grad():
-        return scores().double().numpy()
-
-
-class TablePredictor:
-    """Released scores of every node: nothing else is read at prediction."""
-
-    def __init__(self, scores: np.ndarray) -> None:
-        self.scores = scores
-
-    def logits(self, graph: Any) -> np.ndarray:
-        return self.scores
-
-    def config(self) -> dict[str, Any]:
-        return {"kind": "table"}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"scores": self.scores}
+        found: np.ndarray = scores().double().numpy()
+    return found

@@ -8,23 +8,28 @@ moves it by at most eps_A in l1. Influence ranks and true degrees are read witho
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import Progress
+from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
+from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
+from graphveil.methods.nip_gnn.algorithm import noisy_labels
+from graphveil.methods.nip_gnn.influence import budget_shares, influence_ranks, l1_rows, thinning_rates
+from graphveil.methods.options import Count, Positive, Share
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, RandomizedResponse
+from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism, RandomizedResponse
 from graphveil.privacy.plan import Gap, Plan, Release
-from graphveil.privacy.promise import Promise
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists
-    from graphveil.methods.nip_gnn import NipGnn
 
 AS_STATED = "as the paper states it"
 CEILING = Gap(
@@ -55,92 +60,150 @@ CUT = Gap(
     check="sensitivity",
     release="aggregation",
 )
-GAPS = (CEILING, SCALES, DEGREES, CUT)
 
 
-def published_plan(method: NipGnn, facts: PublicFacts, promise: Promise) -> Plan:
-    gaps: tuple[Gap, ...] = (CUT,)
-    if method.allocation == "adaptive":
-        gaps += (CEILING, SCALES) if method.beta_rule == "printed" else (SCALES, SHIFTED)
-    gaps += (DEGREES,) if method.degree_sampling else ()
-    everybody = [kind for kind, n in facts.kinds.items() if n]
-    if not promise.private:
+class PublishedNipGnn(PrivateMethod):
+    """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
+
+    Args:
+        allocation: ``adaptive`` or ``uniform`` (ablation: all nodes alike).
+        degree_sampling: thin the noisy edges by true degrees; False is the ablation.
+        residual: the adaptive residual; False is the ablation.
+        aggregation_share, edge_share, label_share: the split of epsilon into A, B and C (the paper does not say).
+        hops, hidden: K and the width of the network.
+        beta_rule, s_rule: readings of eq. 11 and of s.
+        influence_rounds, max_degree: T and D_max (lists longer than that are cut, section 5.2.5).
+        max_edges: the number of noisy edges above which it refuses.
+        epochs, learning_rate: training on released values.
+    """
+
+    card = NipGnn.card
+    gaps = (CEILING, SCALES, DEGREES, CUT)
+    curator: ClassVar[type[Curator]] = PaperCurator
+    supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+
+    allocation: Literal["adaptive", "uniform"] = "adaptive"
+    degree_sampling: bool = True
+    residual: bool = True
+    aggregation_share: Share = PAPER_SPLIT[0]
+    edge_share: Share = PAPER_SPLIT[1]
+    label_share: Share = PAPER_SPLIT[2]
+    hops: Count = 2
+    hidden: Count = HIDDEN
+    beta_rule: Literal["printed", "proof"] = "printed"
+    s_rule: Literal["printed", "intended"] = "printed"
+    influence_rounds: Count = 2
+    max_degree: Count = 200
+    max_edges: Count = 50_000_000
+    epochs: Count = 100
+    learning_rate: Positive = 1e-3
+    mode: Literal["published"] = "published"
+
+    def check(self) -> None:
+        super().check()
+        if self.aggregation_share + self.edge_share + self.label_share > 1 + 1e-9:
+            raise InputError("nip-gnn: aggregation_share, edge_share and label_share must add up to at most 1")
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        gaps: tuple[Gap, ...] = (CUT,)
+        if self.allocation == "adaptive":
+            gaps += (CEILING, SCALES) if self.beta_rule == "printed" else (SCALES, SHIFTED)
+        gaps += (DEGREES,) if self.degree_sampling else ()
+        aggregation: Mechanism = Exact()
+        edges: Mechanism = Exact()
+        labels: Mechanism = Exact()
+        moved, flipped = 1.0, 1.0
+        if promise.private:
+            aggregation = Laplace(1.0, facts.nodes * max(facts.features, 1))
+            edges = self._flips(facts, promise)
+            labels = RandomizedResponse(self.label_share * promise.epsilon, facts.classes + 1)
+            moved, flipped = self.aggregation_share * promise.epsilon, 2.0 * self.max_degree
+        everybody = [kind for kind, n in facts.kinds.items() if n]
         releases = (
-            Release("aggregation", Exact(), dict.fromkeys(everybody, 1.0), AS_STATED),
-            Release("edges", Exact(), dict.fromkeys(everybody, 1.0), AS_STATED),
-            Release("labels", Exact(), {"train": 1.0}, AS_STATED),
+            Release("aggregation", aggregation, dict.fromkeys(everybody, moved), AS_STATED),
+            Release("edges", edges, dict.fromkeys(everybody, flipped), AS_STATED),
+            Release("labels", labels, {"train": 1.0}, AS_STATED),
         )
-        return Plan(promise, facts, releases, gaps=gaps, provable=False)
-    share = method.split
-    per_pair = share[1] * promise.epsilon / (2 * method.cap)
-    flips = EdgeFlips(per_pair, pair_count(facts.nodes, directed=False))
-    expected = flips.flip_probability * flips.pairs
-    if expected > method.max_edges:
-        raise InputError(
-            f"published nip-gnn would draw about {expected:.3g} noisy edges among {facts.nodes} nodes, more than max_edges = "
-            f"{method.max_edges:.3g}; raise max_edges, or use mode='sound', which releases no edges"
+        claim = promise.epsilon if promise.private else None
+        return Plan(promise, facts, releases, claim=claim, gaps=gaps, provable=False)
+
+    def _per_pair(self, promise: Promise) -> float:
+        """The epsilon of one pair of nodes."""
+        return self.edge_share * promise.epsilon / (2 * self.max_degree)
+
+    def _flips(self, facts: PublicFacts, promise: Promise) -> EdgeFlips:
+        flips = EdgeFlips(self._per_pair(promise), pair_count(facts.nodes, directed=False))
+        expected = flips.flip_probability * flips.pairs
+        if expected > self.max_edges:
+            raise InputError(
+                f"published nip-gnn would draw about {expected:.3g} noisy edges among {facts.nodes} nodes, more than "
+                f"max_edges = {self.max_edges:.3g}; raise max_edges, or use mode='sound', which releases no edges"
+            )
+        return flips
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
+        """TNIE and NAP, randomised edges and labels, then ACA on what came out."""
+        from graphveil.methods.nip_gnn.network import train_calibrated
+
+        assert isinstance(curator, PaperCurator)
+        key, direction = int(coins.integers(2**32)), int(coins.integers(2**32))
+
+        def subgraph(private: Graph) -> Lists:
+            return private.lists.capped(self.max_degree, np.random.default_rng(key))
+
+        rows = self._noisy_sums(curator, subgraph, direction)
+        joined = curator.release(
+            "edges", lambda private: pair_numbers(replace(private, lists=subgraph(private)), directed=False)
         )
-    noise = Laplace(1.0, facts.nodes * max(facts.features, 1))
-    aggregation = dict.fromkeys(everybody, share[0] * promise.epsilon)
-    releases = (
-        Release("aggregation", noise, aggregation, AS_STATED),
-        Release("edges", flips, dict.fromkeys(everybody, 2.0 * method.cap), AS_STATED),
-        Release(
-            "labels",
-            RandomizedResponse(share[2] * promise.epsilon, facts.classes + 1),
-            {"train": 1.0},
-            AS_STATED,
-        ),
-    )
-    return Plan(promise, facts, releases, claim=promise.epsilon, gaps=gaps, provable=False)
+        arcs = pairs_of(np.asarray(joined, dtype=np.int64), curator.facts.nodes, directed=False)
+        if self.degree_sampling:
+            arcs = self._thinned(curator, subgraph, arcs, coins)
+        scores = train_calibrated(
+            rows,
+            arcs,
+            noisy_labels(curator),
+            curator.facts.classes,
+            hidden=self.hidden,
+            hops=self.hops,
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            residual=self.residual,
+            coins=coins,
+            progress=progress,
+        )
+        return ScoresPredictor(scores)
 
+    def _noisy_sums(self, curator: PaperCurator, subgraph: Callable[[Graph], Lists], direction: int) -> np.ndarray:
+        """Sums of l1 unit rows with everybody's own Laplace scale."""
+        promise, cap = curator.plan.promise, self.max_degree
+        epsilon = promise.epsilon * self.aggregation_share if promise.private else 1.0
 
-def learn_published(method: NipGnn, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Any:
-    """TNIE and NAP, randomised edges and labels, then ACA on what came out."""
-    from graphveil.methods.nip_gnn import influence as influence
-    from graphveil.methods.nip_gnn.network import TablePredictor, train_calibrated
+        def shares(private: Graph) -> np.ndarray:
+            ranks = influence_ranks(private, self.influence_rounds, np.random.default_rng(direction))
+            return budget_shares(subgraph(private), ranks, cap, self.beta_rule)
 
-    facts, promise, cap = curator.facts, curator.plan.promise, method.cap
-    key, direction = int(coins.integers(2**32)), int(coins.integers(2**32))
-    epsilon = promise.epsilon * method.split[0] if promise.private else 1.0
+        adaptive = self.allocation == "adaptive"
+        beta = curator.peek("scales", shares) if adaptive else np.ones(curator.facts.nodes)
+        unit = (epsilon * np.maximum(beta, 1e-6) / (2 * cap))[:, None]
 
-    def subgraph(private: Graph) -> Lists:
-        return private.lists.capped(cap, np.random.default_rng(key))
+        def sums(private: Graph) -> np.ndarray:
+            rows = l1_rows(private) if private.features else np.ones((private.nodes, 1))
+            whitened: np.ndarray = subgraph(private).aggregate(rows) * unit
+            return whitened
 
-    def shares(private: Graph) -> np.ndarray:
-        ranks = influence.influence_ranks(private, method.influence_rounds, np.random.default_rng(direction))
-        return influence.budget_shares(subgraph(private), ranks, cap, method.beta_rule)
+        return np.asarray(curator.release("aggregation", sums) / unit)
 
-    beta = np.ones(facts.nodes)
-    if method.allocation == "adaptive" and isinstance(curator, PaperCurator):
-        beta = curator.peek("scales", shares)
-    unit = (epsilon * np.maximum(beta, 1e-6) / (2 * cap))[:, None]
-
-    def sums(private: Graph) -> np.ndarray:
-        rows = influence.l1_rows(private) if private.features else np.ones((private.nodes, 1))
-        return subgraph(private).aggregate(rows) * unit
-
-    rows = curator.release("aggregation", sums) / unit
-    joined = curator.release(
-        "edges", lambda private: pair_numbers(replace(private, lists=subgraph(private)), directed=False)
-    )
-    arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed=False)
-    if method.degree_sampling and isinstance(curator, PaperCurator):
-        redraw = 2 / (math.exp(promise.epsilon * method.split[1] / (2 * cap)) + 1) if promise.private else 0.0
+    def _thinned(
+        self, curator: PaperCurator, subgraph: Callable[[Graph], Lists], arcs: np.ndarray, coins: np.random.Generator
+    ) -> np.ndarray:
+        """Noisy arcs kept at rates by the receivers' true degrees."""
+        promise, nodes = curator.plan.promise, curator.facts.nodes
         degrees = curator.peek("degrees", lambda private: subgraph(private).in_degrees)
-        rates = influence.thinning_rates(degrees, facts.nodes, redraw, method.s_rule)
-        arcs = arcs[:, coins.random(arcs.shape[1]) < rates[arcs[1]]] if promise.private else arcs
-    scores = train_calibrated(
-        rows,
-        arcs,
-        method.noisy_labels(curator),
-        facts.classes,
-        hidden=method.hidden or 64,
-        hops=method.hops,
-        epochs=method.epochs,
-        learning_rate=method.open_learning_rate,
-        residual=method.residual,
-        coins=coins,
-        progress=None if progress is None else lambda done, total: progress("network", done, total),
-    )
-    return TablePredictor(scores)
+        if not promise.private:
+            return arcs
+        redraw = 2 / (math.exp(self._per_pair(promise)) + 1)
+        rates = thinning_rates(degrees, nodes, redraw, self.s_rule)
+        return arcs[:, coins.random(arcs.shape[1]) < rates[arcs[1]]]
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
+        return ScoresPredictor.restore(config, arrays)

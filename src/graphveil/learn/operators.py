@@ -1,0 +1,59 @@
+"""PyG's operators where they are wasteful on sparse matrices: the same numbers, from narrower products."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import ChebConv, SAGEConv, SGConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+
+class Chebyshev(ChebConv):  # type: ignore[misc]
+    """Theta_0 x - Theta_1 D^-1/2 A D^-1/2 x + b: PyG's ``ChebConv`` with K = 2 and largest eigenvalue 2.
+
+    On a sparse matrix ``adjacency[receiver, sender]`` the (narrower) product Theta_1 x is propagated instead of x, which is the
+    same numbers. Test: ``tests/learn/test_operators.py``.
+    """
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__(width, out, K=2)
+
+    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        if adjacency.layout is torch.strided:
+            found: Tensor = super().forward(x, adjacency)
+            return found
+        senders = adjacency.col_indices()
+        degrees = torch.bincount(senders, minlength=len(x)).to(x.dtype)
+        scale = torch.where(degrees > 0, degrees.rsqrt(), torch.zeros_like(degrees))[:, None]
+        near: Tensor = self.lins[0](x) - scale * (adjacency @ (scale * self.lins[1](x))) + self.bias
+        return near
+
+
+class Sage(SAGEConv):  # type: ignore[misc]
+    """``mean_N(x) V + b + x U``: sparse features are projected before they travel, dense ones as in PyG."""
+
+    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        if x.layout is torch.strided:
+            found: Tensor = super().forward(x, adjacency)
+            return found
+        near = x @ self.lin_l.weight.T
+        sent: Tensor = self.propagate(adjacency, x=(near, near), size=None) + self.lin_l.bias + self.lin_r(x)
+        return sent
+
+
+class Sgc(SGConv):  # type: ignore[misc]
+    """``S^2 x U + b``: sparse features are projected before they travel, dense ones as in PyG."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__(width, out, K=2)
+
+    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        if x.layout is torch.strided:
+            found: Tensor = super().forward(x, adjacency)
+            return found
+        edges, weights = gcn_norm(adjacency, None, len(x), dtype=x.dtype)
+        sent: Tensor = x @ self.lin.weight.T
+        for _ in range(self.K):
+            sent = self.propagate(edges, x=sent, edge_weight=weights)
+        shifted: Tensor = sent + self.lin.bias
+        return shifted
