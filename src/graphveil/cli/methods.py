@@ -38,6 +38,8 @@ def _table(found: list[dict[str, Any]]) -> None:
 
 
 def _card(card: dict[str, Any]) -> None:
+    from graphveil.methods.registry import VERBS
+
     typer.echo(f"{card['name']}: {card['summary']}")
     for key in ("paper", "trust", "formula", "protects", "public", "when"):
         typer.echo(f"  {key:<9} {card[key]}")
