@@ -19,7 +19,7 @@ import pyarrow as pa
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.exchange.broadcast import Broadcast, contacts_of, described, split_ids
 from graphveil.exchange.client import NO_LABEL
-from graphveil.exchange.privatizer import SCHEMA, cost
+from graphveil.exchange.privatizer import SCHEMA
 from graphveil.exchange.randomizers import Contacts
 from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
@@ -86,6 +86,10 @@ class ReportsFile:
     @property
     def holder(self) -> str:
         return str(self.body["holder"])
+
+    def answered(self, part: Part) -> tuple[str, ...]:
+        """The names of the rounds on a part that are answered here."""
+        return tuple(sorted(name for name, (round, _) in self.rounds.items() if round.part is part))
 
     def raw(self, part: Part) -> bool:
         return bool(self.body["promise"][part.value] == Openness.RAW)
@@ -245,8 +249,10 @@ class Files:
             rounds |= {name: made for name, (made, _) in file.rounds.items()}
         budgets: dict[str, Any] = {}
         for part in Part:
-            spent = sum(cost(round) for round in rounds.values() if round.part is part)
-            budgets[part.value] = Openness.RAW if f"raw {part}" in kept else spent or Openness.WITHHELD
+            asked = {
+                file.answered(part): file.body["promise"][part.value] for file in self._files if file.answered(part)
+            }
+            budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))
 
 
