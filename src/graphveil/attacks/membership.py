@@ -25,7 +25,8 @@ from graphveil.attacks.target import TINY, as_graph, posteriors
 from graphveil.errors import InputError
 from graphveil.graph import UNLABELLED, Graph
 from graphveil.graph.graph import blanked
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
+from graphveil.progress import Progress
 
 CALIBRATION = 0.1  # share of the members a method may choose on; they are not part of the game
 PARTS = ("target members", "target others", "shadow members", "shadow others")

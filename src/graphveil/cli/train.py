@@ -151,7 +151,7 @@ def _on_reports(
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
     promise = replace(flags, level="local").promise(chosen) if any(budgets) or flags.delta else None
-    graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids)
+    graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
     try:
         masks = None if graph is None else graph.masks
         return chosen.fit_reports(files, promise, masks=masks, seed=seed, progress=progress), graph
@@ -171,19 +171,22 @@ def _on_reports(
         raise typer.Exit(WAITING) from None
 
 
-def _by_id(graph: Graph, ids: tuple[str, ...]) -> Graph:
-    """The graph's nodes in the order of the ids, which are node numbers; for evaluation."""
+def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:
+    """Labels and masks of the nodes in the order of the ids, which are node numbers; for evaluation, nothing else is read."""
     try:
         nodes = np.array([int(name) for name in ids])
     except ValueError:
         raise InputError("--data evaluates reports whose ids are node numbers; these are not") from None
     if nodes.max() >= graph.nodes:
         raise InputError(f"id {nodes.max()} is not a node of --data, which has {graph.nodes}")
-    from graphveil.graph import Lists
+    import scipy.sparse as sp
+
+    from graphveil.graph import Lists, SparseRows
 
     masks = {kind: mask[nodes] for kind, mask in graph.masks.items()}
+    rows = SparseRows(sp.csr_matrix((len(nodes), attributes)))
     nobody = Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), len(nodes))
-    return replace(graph, rows=graph.rows.take(nodes), labels=graph.labels[nodes], lists=nobody, masks=masks)
+    return replace(graph, rows=rows, labels=graph.labels[nodes], lists=nobody, masks=masks)
 
 
 def describe(

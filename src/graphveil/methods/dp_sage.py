@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity
 from graphveil.methods.common.branches import branch_parameters
@@ -31,6 +31,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists, Rows

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact
-from graphveil.privacy.plan import EDGE, Plan, Release
+from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.settings import Settings
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
@@ -20,6 +20,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Guarantee, Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

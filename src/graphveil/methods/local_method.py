@@ -19,7 +19,8 @@ from graphveil.exchange.files import ONCE, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.base import PUBLIC_COINS, PrivateMethod, Progress
+from graphveil.methods.base import PUBLIC_COINS, PrivateMethod
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.certificate import NOT_LOCAL, Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.ledger import Ledger
@@ -27,6 +28,7 @@ from graphveil.privacy.local import LOCAL, Local, Openness, Part
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Guarantee, Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -36,26 +38,6 @@ if TYPE_CHECKING:
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
 WITH_RAW_PARTS = "scores are computed from reports and from what was sent in the clear"
 WHO_IS_LABELLED = "which vertices have a label that they report (train and validation)"
-
-
-class ScoresPredictor:
-    """Scores of every slot, fixed when the reports were in."""
-
-    def __init__(self, scores: np.ndarray, facts: dict[str, Any]) -> None:
-        self.scores, self.facts = np.asarray(scores, dtype=np.float64), facts
-
-    def logits(self, graph: Graph) -> np.ndarray:
-        return self.scores
-
-    def public_logits(self, nodes: int) -> np.ndarray:
-        """Anybody may see them: they are computed from reports alone."""
-        return self.scores
-
-    def config(self) -> dict[str, Any]:
-        return {"kind": "scores", **self.facts}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"scores": self.scores}
 
 
 class LocalMethod(PrivateMethod):
@@ -208,7 +190,7 @@ class LocalMethod(PrivateMethod):
         return replace(facts, mean_degree=graph.lists.arcs / graph.nodes) if self.told_lengths(promise) else facts
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
-        return ScoresPredictor(arrays["scores"], {key: value for key, value in config.items() if key != "kind"})
+        return ScoresPredictor.restore(config, arrays, public=True)
 
 
 def local(promise: Promise) -> Local:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.private_training import parameter_count
 from graphveil.methods.common.trainer import EDGES, OPEN_RATE, OpenTrainer, Trainer
@@ -15,6 +15,7 @@ from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

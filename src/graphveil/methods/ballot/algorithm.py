@@ -26,12 +26,12 @@ from graphveil.methods.ballot.tally import (
     square_rooted,
     whitened,
 )
-from graphveil.methods.base import Progress
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
 from graphveil.methods.common.settings import Settings
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

@@ -24,7 +24,6 @@ import numpy as np
 from scipy.special import softmax
 
 from graphveil.methods.ballot.bounds import RECEIVERS
-from graphveil.methods.base import Progress
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
@@ -33,6 +32,7 @@ from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import Release, edge_kind
 from graphveil.privacy.promise import Adjacency, Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.methods.base import Progress
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.mechanisms import DpGradient, Exact
 from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Promise
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphveil.methods.base import Progress
 from graphveil.methods.common.group_training import descend_on_groups
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -14,6 +13,7 @@ from graphveil.privacy.mechanisms import DpGradient, Exact
 from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Release, Slot
 from graphveil.privacy.promise import Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

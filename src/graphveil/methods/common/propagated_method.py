@@ -10,7 +10,8 @@ from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.common.reporting import PropagationOptions, RangeOptions, vertex_rounds
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor
+from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Gap

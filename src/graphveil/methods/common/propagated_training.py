@@ -18,7 +18,7 @@ from graphveil.exchange.randomizers.base import Contacts
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.reporting import PropagationOptions
-from graphveil.methods.local_method import ScoresPredictor
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array
 
@@ -77,7 +77,8 @@ class PropagatedTraining(PropagationOptions):
             (best,) = runs
         kept = runs[best].until(self.epochs)
         facts = {"loss": best[1], "validation_loss": kept.validation_loss, "epoch": kept.epoch}
-        return ScoresPredictor(kept.scores, facts | ({"inputs": best[0]} if len(candidates) > 1 else {}))
+        facts |= {"inputs": best[0]} if len(candidates) > 1 else {}
+        return ScoresPredictor(kept.scores, facts, public=True)
 
 
 def reported_arcs(lists: Contacts) -> np.ndarray:

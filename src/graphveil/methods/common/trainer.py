@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from graphveil.methods.base import Progress
 from graphveil.methods.common.own_predictor import own_optimizer
 from graphveil.methods.common.private_training import descend_privately
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.plan import Gap
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
 from graphveil.methods.common.trainer import SELECTION, PaperTrainer, published_trainer, records_are_public
 from graphveil.methods.dp_mlp import DpMlp
@@ -17,6 +17,7 @@ from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Level, Promise, Relation
+from graphveil.progress import Progress
 
 
 class PublishedDpMlp(PrivateMethod):

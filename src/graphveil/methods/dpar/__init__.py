@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.group_training import calibrated
 from graphveil.methods.common.own_predictor import mean_release, release_centre
@@ -34,6 +34,7 @@ from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.methods.common.own_predictor import OwnPredictor

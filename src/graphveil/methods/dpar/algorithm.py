@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.methods.base import Progress
 from graphveil.methods.common.group_training import descend_on_groups
 from graphveil.methods.common.own_predictor import OwnPredictor, centred, own_optimizer
 from graphveil.methods.dpar.bounds import Ranking
 from graphveil.methods.dpar.predictor import TwoLayers, projected_rows
 from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entries, unit_sum
 from graphveil.privacy.curator import Curator
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import brentq
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.dpar import SOURCES_PUBLIC, TAKING_PART_IS_SECRET, Dpar
 from graphveil.methods.dpar.algorithm import choose_sources, learn_from_rows, release_rows
 from graphveil.methods.dpar.bounds import Ranking, everybody
@@ -27,6 +27,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Laplace
 from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 EPOCHS = 200

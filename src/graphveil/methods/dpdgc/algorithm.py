@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import PrivacyError
-from graphveil.methods.base import Progress
 from graphveil.methods.common.aggregation import aggregate, plain_sum
 from graphveil.methods.common.group_training import descend_on_groups
 from graphveil.methods.common.own_predictor import release_centre
@@ -19,6 +18,7 @@ from graphveil.methods.common.trainer import Trainer
 from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.promise import Adjacency
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists, SparseRows

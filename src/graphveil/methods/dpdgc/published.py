@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.private_training import LEMMA, poisson_batches
 from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
 from graphveil.methods.dpdgc import Dpdgc
@@ -31,6 +31,7 @@ from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 DIRECTED = Gap(

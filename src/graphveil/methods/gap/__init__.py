@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.aggregation import aggregate
 from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
@@ -30,6 +30,7 @@ from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 
 class Gap(PrivateMethod):

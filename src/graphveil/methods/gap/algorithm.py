@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.methods.base import Progress
 from graphveil.methods.common.own_predictor import release_centre
 from graphveil.methods.common.trainer import Trainer
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.privacy.curator import Curator
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists

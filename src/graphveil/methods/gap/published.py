@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
 from graphveil.methods.common.trainer import EDGES, SELECTION, PaperTrainer, published_trainer
@@ -28,6 +28,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 DIRECTED = Gap(

@@ -9,8 +9,8 @@ from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
 from graphveil.methods.common.propagated_method import PropagatedMethod
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.graph_privatizer.bounds import edge_rounds
-from graphveil.methods.local_method import ScoresPredictor
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, OWNERS, Local, Openness
 

@@ -19,8 +19,8 @@ from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
 from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.graph_privatizer.bounds import NAMES
-from graphveil.methods.local_method import ScoresPredictor
 from graphveil.privacy.noise import Array
 
 HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class

@@ -18,7 +18,8 @@ from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
 from graphveil.methods.common.reporting import TrainingOptions, vertex_rounds
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor
+from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
@@ -83,7 +84,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
         seed = int(server.coins.integers(2**31))
         run = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, self.network())
         kept = run.until(self.epochs)
-        return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch})
+        return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch}, public=True)
 
     def reported_columns(self, server: Server) -> Array:
         """The features as reported (or as they are, if they are raw), at most ``width`` columns of mean 0 and deviation 1."""

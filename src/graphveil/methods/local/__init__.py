@@ -11,7 +11,8 @@ from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
 from graphveil.methods.common.reporting import AdamOptions, vertex_rounds
-from graphveil.methods.local_method import LocalMethod, ScoresPredictor
+from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
@@ -123,4 +124,4 @@ class LocalRecipe(AdamOptions, LocalMethod):
         seed = int(server.coins.integers(2**31))
         chosen = train_heads(evidence, labels, server.masks, seed, self.epochs, self.learning_rate, self.weight_decay)
         server.tell("heads", 1, 1)
-        return ScoresPredictor(chosen.logits, {"head": chosen.head, "losses": chosen.losses})
+        return ScoresPredictor(chosen.logits, {"head": chosen.head, "losses": chosen.losses}, public=True)

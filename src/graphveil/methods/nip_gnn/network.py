@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 
 from graphveil.learn.graph_training import gcn_matrix
-from graphveil.methods.base import Progress
+from graphveil.progress import Progress
 
 
 def train_calibrated(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod, Progress
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
 from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
@@ -27,6 +27,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism, RandomizedResponse
 from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists
