@@ -311,11 +311,11 @@ def gaussians_added_like_their_maximum() -> Iterator[None]:
 @contextmanager
 def linear_amplification() -> Iterator[None]:
     """Sampled slots are said to cost rate times epsilon."""
-    import graphveil.privacy.plan as plan
+    import graphveil.privacy.promise as promise
 
     linear = lambda losses, delta, rate: rate * epsilon_of(losses, delta / rate)
     check = patch("graphveil.audit.accountants.amplified_epsilon", linear)
-    with patch.object(plan, "amplified_epsilon", linear), _accounting(amplified_epsilon=linear), check:
+    with patch.object(promise, "amplified_epsilon", linear), _accounting(amplified_epsilon=linear), check:
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, example_promise
@@ -29,7 +28,7 @@ def audit_everything(
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method
 
-    chosen = [method for name in method_names() for method in _modes(name) if method.mode in modes]
+    chosen = [method_class(name, mode)() for name in method_names() for mode in modes_of(name) if mode in modes]
     jobs = [(method, promise) for method in chosen for promise in promises_of(method, epsilon, seed)]
     found: list[Audit] = []
     for number, (method, promise) in enumerate(jobs):
@@ -37,11 +36,6 @@ def audit_everything(
         found.append(audit_method(method.clone(), promise, runs=runs, seed=seed))
     progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
     return found
-
-
-def _modes(name: str) -> Iterator[PrivateMethod]:
-    for mode in modes_of(name):
-        yield method_class(name, mode)(mode=mode)
 
 
 def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[Any]:

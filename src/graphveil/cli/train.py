@@ -78,10 +78,6 @@ def train(
             raise InputError(f"unexpected argument {str(further[0])!r}; files of reports follow --reports")
         if data is None:
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
-    from graphveil.methods.model import open_run_folder
-
-    if out is not None:
-        open_run_folder(out)
     started = time.perf_counter()
     with opt.progress_bar() as progress:
         if reports is None:
@@ -101,7 +97,7 @@ def train(
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
-            model, graph = _on_reports(chosen, flags, paths, known, seed, broadcast, progress, as_json)
+            model, graph = _on_reports(chosen, flags, paths, known, seed, out, broadcast, progress, as_json)
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
@@ -124,12 +120,16 @@ def _on_graph(
     progress: Progress,
 ) -> tuple[Model, Graph]:
     from graphveil.exchange.holders import partition
+    from graphveil.methods.model import open_run_folder
     from graphveil.privacy.ledger import Ledger
 
     graph = chosen.validated(data, on_bad_rows)
     plan = chosen.plan(chosen.facts_for(graph, promise), promise)
     parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
-    ledger = None if out is None else Ledger(out / "ledger.jsonl")
+    ledger = None
+    if out is not None:
+        open_run_folder(out)
+        ledger = Ledger(out / "ledger.jsonl")
     return chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress, plan=plan, **parties), graph
 
 
@@ -139,6 +139,7 @@ def _on_reports(
     paths: list[Path],
     data: Any,
     seed: int | None,
+    out: Path | None,
     broadcast: Path | None,
     progress: Progress,
     as_json: bool,
@@ -151,6 +152,8 @@ def _on_reports(
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
     promise = replace(flags, level="local").promise(chosen) if any(budgets) or flags.delta else None
+    if out is not None and (out / "certificate.json").exists():
+        raise InputError(f"{out} already holds a run; choose another folder")
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
     try:
         masks = None if graph is None else graph.masks

@@ -192,10 +192,12 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         steps = [step.to_json() for step in self.steps]
+        epsilon = self.epsilon() if self.provable else math.inf
         return {
             "promise": self.promise.to_json(),
             "facts": self.facts.to_json(),
-            "epsilon": finite(self.epsilon() if self.provable else math.inf),
+            "epsilon": finite(epsilon),
+            "holds": not self.gaps and self.promise.kept(epsilon, 0.0),
             "epsilon_claimed": None if self.claim is None else finite(self.claim),
             "releases": steps,
             "gaps": [gap.code for gap in self.gaps],

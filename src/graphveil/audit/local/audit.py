@@ -83,8 +83,7 @@ def audit_local(
         failures += _memory(heard)
         failures += replay(method, data, promise, seed, heard)
     evidence = [*evidence, *_in_the_clear(promise, method)]
-    claimed = promise.epsilon if certificate.epsilon_claimed is None else certificate.epsilon_claimed
-    claimed = promise.epsilon if method.mode == "sound" else claimed
+    claimed = heard.server.plan.claim
     shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
     codes = sorted(set(_engaged(certificate.gaps, rounds))) if shown else []
     total = Evidence("all rounds", sum(e.epsilon for e in evidence), _added(rounds),
@@ -95,7 +94,7 @@ def audit_local(
         promise=promise.to_json(),
         data=f"{name or 'worst-case graph (generated)'}, {certificate.facts.nodes} nodes",
         settings=settings,
-        claimed=claimed,
+        claimed=promise.epsilon if claimed is None else claimed,
         provable=math.inf if certificate.epsilon is None else certificate.epsilon,
         shares=tuple(shares),
         failures=tuple(failures),
