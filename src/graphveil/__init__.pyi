@@ -16,7 +16,6 @@ from .errors import PrivacyError as PrivacyError
 from .graph import Graph as Graph
 from .graph import load_dataset as load_dataset
 from .methods.ballot import Ballot as Ballot
-from .methods.base import Predictor as Predictor
 from .methods.base import PrivateMethod as PrivateMethod
 from .methods.card import Card as Card
 from .methods.dp_mlp import DpMlp as DpMlp
@@ -39,6 +38,7 @@ from .methods.local import LocalRecipe as LocalRecipe
 from .methods.lpgnn import Lpgnn as Lpgnn
 from .methods.mlp import Mlp as Mlp
 from .methods.model import Model as Model
+from .methods.model import Predictor as Predictor
 from .methods.nip_gnn import NipGnn as NipGnn
 from .methods.options import Count as Count
 from .methods.options import Fraction as Fraction

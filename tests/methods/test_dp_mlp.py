@@ -11,8 +11,8 @@ from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.unit import unit_array, unit_rows
 from graphveil.graph.validate import validate
-from graphveil.methods.base import PUBLIC_COINS
 from graphveil.methods.mlp import NetworkPredictor
+from graphveil.privacy.facts import PUBLIC_COINS
 
 
 @pytest.fixture

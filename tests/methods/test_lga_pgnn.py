@@ -8,7 +8,7 @@ import torch
 
 import graphveil as gv
 from graphveil.errors import InputError
-from graphveil.exchange.holders import partition
+from graphveil.exchange.in_process import partition
 from graphveil.exchange.randomizers import Rest
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.learn.backbones import NAMES

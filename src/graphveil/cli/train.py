@@ -119,7 +119,7 @@ def _on_graph(
     out: Path | None,
     progress: Progress,
 ) -> tuple[Model, Graph]:
-    from graphveil.exchange.holders import partition
+    from graphveil.exchange.in_process import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.ledger import Ledger
 

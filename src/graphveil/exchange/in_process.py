@@ -14,6 +14,7 @@ from graphveil.exchange.client import NO_LABEL, Client
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
+from graphveil.privacy.facts import PUBLIC_COINS
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -92,3 +93,12 @@ class InProcess:
             rows = graph.rows.take(ids).values
             records = {Part.FEATURES: rows, Part.LABELS: self._labels[ids], Part.EDGES: own}
             yield Client(ids, records, rounds, self._noise, str(name))
+
+
+def partition(nodes: int, holders: int) -> np.ndarray:
+    """The name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
+    if not 1 <= holders <= nodes:
+        raise InputError(f"--holders takes a number from 1 to {nodes} (the number of vertices), got {holders}")
+    width = len(str(holders))
+    names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
+    return names[np.random.default_rng(PUBLIC_COINS).permutation(nodes) % holders]

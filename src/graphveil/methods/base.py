@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from graphveil.errors import DataWarning, InputError
 from graphveil.methods.card import Card
+from graphveil.methods.model import Model, Predictor
 from graphveil.methods.options import Options, refuse_unknown
 from graphveil.methods.registry import SOUND, VERBS, method_class
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.curator import Curator, Tape
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
@@ -22,9 +23,7 @@ from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.methods.model import Model
 
-PUBLIC_COINS = 0x5EED  # stream of public randomness (initial weights, neighbour caps); never used for noise
 
 OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
@@ -32,16 +31,6 @@ OWN_ROW = (
 )
 TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
-
-
-class Predictor(Protocol):
-    """What a fit leaves behind: released numbers, and how to score nodes with them and their own rows."""
-
-    def logits(self, graph: Graph) -> np.ndarray: ...
-
-    def config(self) -> dict[str, Any]: ...
-
-    def arrays(self) -> dict[str, np.ndarray]: ...
 
 
 class PrivateMethod(Options):
@@ -128,8 +117,6 @@ class PrivateMethod(Options):
 
         ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand.
         """
-        from graphveil.methods.model import Model
-
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()

@@ -19,12 +19,13 @@ from graphveil.exchange.files import ONCE, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.base import PUBLIC_COINS, PrivateMethod
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.privacy.certificate import NOT_LOCAL, Certificate
-from graphveil.privacy.facts import PublicFacts
+from graphveil.methods.model import Model
+from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.local import LOCAL, Local, Openness, Part
+from graphveil.privacy.local import LOCAL, NOT_LOCAL, Local, Openness, Part
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Guarantee, Promise
@@ -32,7 +33,6 @@ from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.methods.model import Model
     from graphveil.privacy.curator import Tape
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
@@ -160,8 +160,6 @@ class LocalMethod(PrivateMethod):
 
     def fit_server(self, server: Server, *, seed: int | None = None, notes: tuple[str, ...] = ()) -> Model:
         """Learn from a server's answers, wherever they come from."""
-        from graphveil.methods.model import Model
-
         predictor = self.train(server)
         promise = server.promise
         everybody = self.reads_everybody and reports_lists(promise)

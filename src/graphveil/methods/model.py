@@ -7,13 +7,12 @@ import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.files import write_json
-from graphveil.methods.base import Predictor, PrivateMethod
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
@@ -22,6 +21,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graphveil.graph import Graph
+    from graphveil.methods.base import PrivateMethod
+
+
+class Predictor(Protocol):
+    """What a fit leaves behind: released numbers, and how to score nodes with them and their own rows."""
+
+    def logits(self, graph: Graph) -> np.ndarray: ...
+
+    def config(self) -> dict[str, Any]: ...
+
+    def arrays(self) -> dict[str, np.ndarray]: ...
 
 
 class Access(StrEnum):

@@ -16,6 +16,8 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Stated
+from graphveil.privacy.certificate_schema1 import upgraded
+from graphveil.privacy.certificate_text import lines
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.local import LIST_ENTRY, VERTEX, Local
 from graphveil.privacy.plan import Gap, Plan, Release, finite, total_mu
@@ -23,7 +25,6 @@ from graphveil.privacy.promise import Adjacency, Level, Promise
 
 SCHEMA = "graphveil/certificate/2"
 CORRECTED = "epsilon with the paper's countable errors corrected (not a guarantee)"
-NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,6 @@ class Certificate:
     def from_json(cls, body: Mapping[str, Any]) -> Certificate:
         schema = body.get("schema") if isinstance(body, Mapping) else None
         if schema != SCHEMA:
-            from graphveil.privacy.certificate_schema1 import upgraded
-
             body = upgraded(body, schema)
         try:
             return cls(
@@ -194,8 +193,6 @@ class Certificate:
             raise InputError(f"the certificate is damaged: {type(error).__name__}: {error}") from None
 
     def __str__(self) -> str:
-        from graphveil.privacy.certificate_text import lines
-
         return "\n".join(lines(self))
 
 

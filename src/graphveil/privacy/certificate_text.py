@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphveil.privacy.facts import EDGE
-from graphveil.privacy.local import LIST_ENTRY, VERTEX, Local, Part
+from graphveil.privacy.local import LIST_ENTRY, NOT_LOCAL, VERTEX, Local, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency
 
 if TYPE_CHECKING:
@@ -84,8 +84,6 @@ def _release(release: Release) -> str:
 
 
 def _local(certificate: Certificate, promise: Local) -> list[str]:
-    from graphveil.privacy.certificate import NOT_LOCAL
-
     called = "which the paper calls local and which is not"
     trust = called if NOT_LOCAL in certificate.assumptions else "local model: no curator is trusted"
     costs = certificate.costs

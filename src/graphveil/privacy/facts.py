@@ -10,6 +10,7 @@ from graphveil.errors import InputError
 
 KINDS = ("train", "calibration", "query", "other")
 EDGE = "edge"
+PUBLIC_COINS = 0x5EED  # stream of public randomness (initial weights, neighbour caps, holders); never used for noise
 
 
 @dataclass(frozen=True)

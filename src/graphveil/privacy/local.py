@@ -45,6 +45,7 @@ PARTS_IN_PLAIN_WORDS = {
     Part.LABELS: "the label of every vertex that has one",
     Part.EDGES: "the contact list of every vertex",
 }
+NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
 DEGREES = "how many contacts everybody has (the length of each list)"
 OWNERS = (
     "who owns each pair of vertices (a public hash) and how many contacts everybody owns; an exchange of a contact that "

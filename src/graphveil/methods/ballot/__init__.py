@@ -31,19 +31,19 @@ from graphveil.methods.ballot.bounds import Shares, bounds_of, slots_of
 from graphveil.methods.ballot.edge import edge_releases, learn_edge
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
-from graphveil.methods.base import PUBLIC_COINS, PrivateMethod
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import Card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
 from graphveil.methods.options import Count, NonNegative, Positive, Share
 from graphveil.privacy.curator import Curator
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.methods.base import Predictor
+    from graphveil.methods.model import Predictor
 
 EDGES = ((Level.EDGE, Adjacency.EDGE_UNDIRECTED), (Level.EDGE, Adjacency.EDGE_DIRECTED))
 PEOPLE = (

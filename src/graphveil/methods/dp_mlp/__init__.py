@@ -29,7 +29,7 @@ from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Rela
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
-    from graphveil.methods.base import Predictor
+    from graphveil.methods.model import Predictor
 
 PEOPLE = frozenset(
     Guarantee(level, adjacency, relation)
