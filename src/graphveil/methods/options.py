@@ -104,6 +104,11 @@ def allowed(cls: type[Options]) -> dict[str, tuple[Alternative, ...]]:
     return found
 
 
+def accepts(cls: type[Options], name: str, value: Any) -> bool:
+    """Whether there is an option of this name that may have this value."""
+    return any(value in alternative for alternative in allowed(cls).get(name, ()))
+
+
 def refuse_unknown(cls: type[Options], title: str, names: Iterable[str]) -> None:
     """An error that lists the options if one of these names is none of them."""
     known = allowed(cls)

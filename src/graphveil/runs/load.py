@@ -10,7 +10,8 @@ from graphveil.errors import InputError
 from graphveil.files import read_json
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
-from graphveil.methods.registry import build
+from graphveil.methods.options import accepts
+from graphveil.methods.registry import build, method_class
 from graphveil.privacy.certificate import Certificate
 
 
@@ -24,9 +25,13 @@ def read_certificate(run: Path) -> Certificate:
     return as_certificate(read_json(run / "certificate.json"))
 
 
-def method_of(certificate: Certificate) -> PrivateMethod:
-    """The method that made a run, with its options."""
-    return build(certificate.method, dict(certificate.parameters))
+def method_of(certificate: Certificate, earlier: bool = False) -> PrivateMethod:
+    """The method that made a run, with its options; ``earlier``: options that are no longer there are left out."""
+    options = dict(certificate.parameters)
+    if earlier:
+        known = method_class(certificate.method, certificate.mode)
+        options = {name: value for name, value in options.items() if accepts(known, name, value)}
+    return build(certificate.method, options)
 
 
 def load_model(path: str | Path) -> Model:

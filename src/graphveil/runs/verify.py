@@ -9,11 +9,10 @@ from typing import Any
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json, read_json_lines
 from graphveil.methods.model import file_digests
-from graphveil.methods.registry import build
 from graphveil.privacy.certificate import SCHEMA, Certificate, digest
 from graphveil.privacy.certificate_schema1 import upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
-from graphveil.runs.load import as_certificate
+from graphveil.runs.load import as_certificate, method_of
 
 TOLERANCE = 1e-6
 SCOPE = (
@@ -28,7 +27,8 @@ def verify_run(run: Path) -> tuple[list[str], float | None]:
     body, ledger = read_json(run / "certificate.json"), read_json_lines(run / "ledger.jsonl")
     try:
         certificate = as_certificate(body)
-        method = build(certificate.method, dict(certificate.parameters))
+        earlier = body["schema"] != SCHEMA
+        method = method_of(certificate, earlier)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plan = method.plan(certificate.facts, certificate.promise)
@@ -37,7 +37,7 @@ def verify_run(run: Path) -> tuple[list[str], float | None]:
             certificate.releases,
             method=method.name,
             mode=method.mode,
-            parameters=method.get_params(),
+            parameters=certificate.parameters if earlier else method.get_params(),
             public=certificate.public,
             assumptions=certificate.assumptions,
             seed=certificate.seed,
@@ -59,21 +59,26 @@ def disagreements(
     found: list[str] = []
     if body.get("digest") != digest({key: value for key, value in body.items() if key != "digest"}):
         found.append("the certificate was edited after it was written (its digest does not match)")
-    releases = [release.to_json() for release in certificate.releases]
     if [upgraded_entry(entry) for entry in ledger] != [upgraded_entry(entry) for entry in body["releases"]]:
         found.append("the ledger and the releases on the certificate differ")
     if plan.adaptive:
         found += _outside_filter(plan, certificate)
     elif not _same(_planned(plan.steps), _planned(certificate.releases)):
         found.append("the releases are not the ones the method plans for this promise and these public facts")
-    recorded = body if body["schema"] == SCHEMA else certificate.to_json() | {"releases": releases}
+    recorded = body if body["schema"] == SCHEMA else _earlier(certificate)
     expected = derived.to_json()
-    for key in sorted({*recorded, *expected} - set(NOT_DERIVED)):
+    for key in sorted(set(recorded if body["schema"] != SCHEMA else {*recorded, *expected}) - set(NOT_DERIVED)):
         if key not in expected:
             found.append(f"this version does not know what {key!r} on a certificate means")
         elif key not in recorded or not _same(recorded[key], expected[key]):
             found.append(f"{key!r} is recorded as {recorded.get(key)}, the ledger gives {expected[key]}")
     return found
+
+
+def _earlier(certificate: Certificate) -> dict[str, Any]:
+    """What a certificate of schema 1 says; it has no costs where it did not print them."""
+    found = certificate.to_json()
+    return found if certificate.costs else {key: value for key, value in found.items() if key != "costs"}
 
 
 def _planned(steps: tuple[Release | Slot, ...]) -> list[dict[str, Any]]:
