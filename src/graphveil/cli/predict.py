@@ -17,7 +17,10 @@ OWN_ROW = "each prediction is computed from that node's own features: show it to
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")],
-    data: opt.DataName,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="NAME|PATH", help="The graph; not needed for scores made from reports alone."),
+    ] = None,
     prepare: opt.Prepare = None,
     access: Annotated[str, typer.Option("--access", help="own-row, public-graph or charge.")] = "own-row",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of printing.")] = None,
@@ -27,10 +30,11 @@ def predict(
     from graphveil.runs.load import load_model
 
     model = load_model(run)
-    graph = opt.load_data(data, model.certificate.seed, prepare)
-    probabilities = model.predict_proba(graph, access)
-    best = probabilities.max(dim=1)
-    rows = [(i, int(c), round(float(p), 6)) for i, (c, p) in enumerate(zip(best.indices, best.values, strict=True))]
+    graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
+    best = model.predict_proba(graph, access).max(dim=1)
+    names = model.ids or range(len(best.indices))
+    found_best = zip(names, best.indices, best.values, strict=True)
+    rows = [(name, int(label), round(float(p), 6)) for name, label, p in found_best]
     if as_json:
         found = [{"node": node, "prediction": label, "probability": p} for node, label, p in rows]
         text = opt.as_json({"run": str(run), "access": access, "note": OWN_ROW, "predictions": found}) + "\n"

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.exchange.broadcast import Broadcast
 from graphveil.exchange.collector import Collector
-from graphveil.exchange.files import ONCE, Files
+from graphveil.exchange.files import COLLECTED, ONCE, Files
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse
 from graphveil.graph.arrays import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 from graphveil.privacy.certificate import Certificate
@@ -19,7 +19,6 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, OWNERS, Part
 from graphveil.privacy.plan import Plan
 
-COLLECTED = "collected from reports: its labels and features are noisy already"
 WHO_REPORTS = "which vertices report, and which of them have a label"
 
 

@@ -28,6 +28,7 @@ from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Release
 
+COLLECTED = "collected from reports: its labels and features are noisy already"
 ONCE = "every client used the randomizer it names and reports once"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.files import ONCE, Files
+from graphveil.exchange.files import COLLECTED, ONCE, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
@@ -84,6 +84,12 @@ class LocalMethod(PrivateMethod):
         asked = local(promise)
         steps = tuple(round.asked(facts) for round in self.rounds(facts, asked))
         return Plan(promise, facts, steps, claim=self.claimed(asked), gaps=self.known_gaps(asked))
+
+    def validated(self, data: Any, on_bad_rows: str) -> Graph:
+        graph = super().validated(data, on_bad_rows)
+        if COLLECTED in graph.notes:
+            raise InputError(f"this graph was {COLLECTED}; learn from the reports themselves (--reports FILE...)")
+        return graph
 
     def fit(
         self,

@@ -57,11 +57,16 @@ class Model:
         """The same model for slots with these ids."""
         return Model(self.method, self.predictor, self.certificate, ids)
 
-    def predict_proba(self, data: Any, access: str = "own-row") -> Tensor:
-        """Class probabilities of every node of ``data``, one row each."""
+    def predict_proba(self, data: Any = None, access: str = "own-row") -> Tensor:
+        """Class probabilities of every node of ``data``, one row each; without data, those that anybody may see."""
         import torch
 
-        wanted = self._check(access)
+        wanted = self._check(access if data is not None else Access.CHARGE)
+        if data is None:
+            shown = self._paid_logits()
+            if shown is None:
+                raise InputError(f"{self.method.name} predicts from a graph: give the data")
+            return torch.softmax(torch.from_numpy(shown), dim=1)
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
@@ -76,8 +81,8 @@ class Model:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
         return torch.softmax(torch.from_numpy(logits(graph) if paid is None else paid), dim=1)
 
-    def predict(self, data: Any, access: str = "own-row") -> Tensor:
-        """The most probable class of every node of ``data``."""
+    def predict(self, data: Any = None, access: str = "own-row") -> Tensor:
+        """The most probable class of every node of ``data``, or of every slot as anybody may see it."""
         return self.predict_proba(data, access).argmax(dim=1)
 
     def score(self, data: Any, kind: str = "query", access: str = "own-row") -> float:

@@ -1,0 +1,196 @@
+"""``privatize`` at three holders, then ``train --reports``: nothing is randomised twice, ids and costs are those of the reports."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from graphveil.graph import powerlaw_sbm, random_split
+from graphveil.graph.layout import write_npz
+
+NODES, CLASSES = 150, 3
+BUDGETS = {"lpgnn": (2, 3, "raw"), "local": (None, 3, 4), "graph-privatizer": (2, 3, 4)}
+QUICK = ("--set", "epochs=15", "--seed", 0, "--json")
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = random_split(powerlaw_sbm(3, nodes=NODES, features=5, classes=CLASSES, homophily=0.9), 0)
+    data.x = (data.x - data.x.min()) / (data.x.max() - data.x.min())
+    return data
+
+
+@pytest.fixture(scope="module")
+def truth(graph, tmp_path_factory):
+    """The same graph as a file, for evaluation and for training in one process."""
+    path = tmp_path_factory.mktemp("graph") / "graph.npz"
+    write_npz(graph, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def records(graph, tmp_path_factory):
+    """Three holders' tables; test vertices have no label to report."""
+    folder, labels = tmp_path_factory.mktemp("records"), graph.y.numpy()
+    sender, receiver = graph.edge_index.numpy()
+    friends = [" ".join(map(str, np.unique(receiver[sender == v]))) for v in range(NODES)]
+    paths = []
+    for number in range(3):
+        ids = np.flatnonzero(np.arange(NODES) % 3 == number)
+        table = {"id": ids} | {f"w{i}": graph.x[ids, i].numpy() for i in range(5)}
+        table |= {
+            "group": pa.array(labels[ids], mask=graph.test_mask[ids].numpy()),
+            "friends": [friends[v] for v in ids],
+        }
+        paths.append(folder / f"holder{number}.parquet")
+        pa.parquet.write_table(pa.table(table), paths[-1])
+    return paths
+
+
+def privatized(graphveil, records, folder, stage, *flags):
+    files = []
+    for number, path in enumerate(records):
+        files.append(folder / f"{stage}-{number}.{'csv' if number else 'parquet'}")
+        code, _, err = graphveil("privatize", path, "--out", files[-1], *flags, "--holder", f"holder {number}")
+        assert code == 0, err
+    return files
+
+
+def first_round(graphveil, records, folder, method):
+    features, labels, edges = BUDGETS[method]
+    flags = ("--labels-epsilon", labels, "--label", "group", "--classes", CLASSES, "--contacts", "friends")
+    flags += () if features is None else ("--features-epsilon", features, "--features", "w*")
+    flags += ("--edges-epsilon", "raw") if edges == "raw" else ()
+    return privatized(graphveil, records, folder, "first", *flags)
+
+
+def trained(graphveil, method, files, *flags):
+    edges = BUDGETS[method][2]
+    asked = () if edges == "raw" else ("--edges-epsilon", edges)
+    return graphveil("train", method, "--reports", *files, *asked, *QUICK, *flags)
+
+
+def all_rounds(graphveil, records, folder, method, *flags):
+    """Files of every round that the method asks for, and what the last training printed."""
+    files = first_round(graphveil, records, folder, method)
+    for number in range(3):
+        heard = folder / f"broadcast-{number}.csv"
+        code, out, err = trained(graphveil, method, files, "--broadcast", heard, *flags)
+        if code != 3:
+            assert code == 0, err
+            return files, json.loads(out)
+        body = json.loads(out)
+        assert body["broadcast"] == str(heard) and heard.exists() and body["waiting_for"] in ("histogram", "edges")
+        edges = ("--edges-epsilon", BUDGETS[method][2], "--contacts", "friends", "--broadcast", heard)
+        files += privatized(graphveil, records, folder, f"round{number}", *edges)
+    raise AssertionError("it never stopped asking")
+
+
+@pytest.mark.parametrize("method", BUDGETS)
+def test_reports_train_the_method_and_cost_what_training_in_one_process_costs(
+    graphveil, records, truth, tmp_path, method
+):
+    features, labels, edges = BUDGETS[method]
+    run = tmp_path / "run"
+    files, body = all_rounds(graphveil, records, tmp_path, method, "--data", truth, "--out", run)
+    flags = () if features is None else ("--features-epsilon", features)
+    flags += ("--labels-epsilon", labels, "--edges-epsilon", edges, "--holders", 3, *QUICK)
+    inside = json.loads(graphveil("train", method, "--data", truth, "--level", "local", *flags)[1])
+    assert body["epsilon"] == inside["epsilon"] and body["holds"] and inside["holds"]
+    assert body["per_edge"] == inside["per_edge"] and set(body["per_holder"]) == {f"holder {n}" for n in range(3)}
+    assert body["test_accuracy"] is not None and "reports once" in " ".join(body["assumptions"])
+    assert graphveil("verify", run)[0] == 0
+    certificate = json.loads((run / "certificate.json").read_text())
+    assert certificate["method"] == method and len(certificate["releases"]) == len(
+        {f["name"] for f in certificate["releases"]}
+    )
+    code, out, _ = graphveil("predict", run)
+    assert code == 0 and [line.split(",")[0] for line in out.splitlines()[1:4]] == ["0", "1", "2"]
+    again = json.loads(trained(graphveil, method, files)[1])
+    assert again["epsilon"] == body["epsilon"], "training again spends nothing"
+    assert again["test_accuracy"] is None and again["val_accuracy"] is None, "there is nothing clean to score against"
+
+
+def test_ids_that_are_names_are_kept(graphveil, tmp_path):
+    people = [f"p{n:02d}" for n in range(40)]
+    source, reports = tmp_path / "r.csv", tmp_path / "reports.csv"
+    rows = [f"{name},{n % 2},{people[(n + 2) % 40]} {people[n - 2]}" for n, name in enumerate(people)]
+    source.write_text("id,group,friends\n" + "\n".join(reversed(rows)) + "\n")
+    flags = (
+        "--labels-epsilon",
+        4,
+        "--label",
+        "group",
+        "--classes",
+        2,
+        "--edges-epsilon",
+        "raw",
+        "--contacts",
+        "friends",
+    )
+    assert graphveil("privatize", source, "--out", reports, *flags)[0] == 0
+    code, _, err = graphveil("train", "local", "--reports", reports, "--set", "epochs=3", "--out", tmp_path / "run")
+    assert code == 0, err
+    out = graphveil("predict", tmp_path / "run")[1]
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == people
+
+
+def test_a_collected_graph_is_not_randomised_again(graphveil, records, tmp_path):
+    files = first_round(graphveil, records, tmp_path, "lpgnn")
+    assert graphveil("collect", *files, "--out", tmp_path / "noisy.npz")[0] == 0
+    flags = ("--level", "local", "--features-epsilon", 1, "--labels-epsilon", 1, "--edges-epsilon", "raw")
+    code, _, err = graphveil("train", "lpgnn", "--data", tmp_path / "noisy.npz", *flags)
+    assert code == 2 and "--reports" in err and "noisy already" in err
+
+
+@pytest.mark.parametrize(
+    ("method", "flags", "word"),
+    [
+        ("gap", (), "trusts a curator"),
+        ("lpgnn", ("--labels-epsilon", 1), "the flags say"),
+        ("lpgnn", ("--set", "upper=2.0"), "--plan"),
+        ("graph-privatizer", ("--mode", "published", "--edges-epsilon", 1), "published mode only"),
+        ("local", (), "does not read features"),
+    ],
+)
+def test_reports_that_do_not_fit_the_method_are_one_clear_line(graphveil, records, tmp_path, method, flags, word):
+    files = first_round(graphveil, records, tmp_path, "lpgnn" if method != "graph-privatizer" else method)
+    code, out, err = graphveil("train", method, "--reports", *files, *flags)
+    assert code == 2 and out == "" and word in err and len(err.strip().splitlines()) == 1, err
+
+
+def test_a_round_must_have_heard_the_broadcast_that_the_reports_give(graphveil, records, tmp_path):
+    files = first_round(graphveil, records, tmp_path, "local")
+    heard = tmp_path / "heard.csv"
+    assert trained(graphveil, "local", files, "--broadcast", heard)[0] == 3
+    lines = heard.read_text().splitlines()
+    heard.write_text(
+        "\n".join([lines[0], *(line[:-1] + ("1" if line[-1] == "0" else "0") for line in lines[1:])]) + "\n"
+    )
+    edges = ("--edges-epsilon", 4, "--contacts", "friends", "--broadcast", heard)
+    files += privatized(graphveil, records, tmp_path, "second", *edges)
+    code, _, err = trained(graphveil, "local", files)
+    assert code == 2 and "another broadcast" in err
+
+
+def test_a_client_refuses_a_round_that_costs_more_than_its_owner_allows(graphveil, records, tmp_path):
+    files = first_round(graphveil, records, tmp_path, "local")
+    heard = tmp_path / "heard.csv"
+    assert trained(graphveil, "local", files, "--broadcast", heard)[0] == 3
+    flags = ("--edges-epsilon", 1, "--contacts", "friends", "--broadcast", heard)
+    code, _, err = graphveil("privatize", records[0], "--out", tmp_path / "x.csv", *flags)
+    assert code == 2 and "cost epsilon 4" in err and not (tmp_path / "x.csv").exists()
+
+
+def test_a_plan_tells_holders_which_randomizers_a_method_asks_for(graphveil, records, tmp_path):
+    budgets = ("--features-epsilon", 2, "--labels-epsilon", 3, "--edges-epsilon", "raw")
+    sizes = ("--level", "local", "--nodes", NODES, "--features", 5, "--classes", CLASSES)
+    plan = tmp_path / "plan.json"
+    plan.write_text(graphveil("plan", "lga-pgnn", *sizes, *budgets, "--json")[1])
+    columns = ("--label", "group", "--classes", CLASSES, "--contacts", "friends", "--features", "w*")
+    files = privatized(graphveil, records, tmp_path, "first", *budgets, *columns, "--plan", plan)
+    code, out, err = graphveil("train", "lga-pgnn", "--reports", *files, *QUICK)
+    assert code == 0, err
+    assert json.loads(out)["epsilon"] == pytest.approx(5.0, abs=1e-6)
