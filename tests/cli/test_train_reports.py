@@ -1,4 +1,4 @@
-"""``privatize`` at three holders, then ``train --reports``: nothing is randomised twice, ids and costs are those of the reports."""
+"""``privatize`` at three holders, then ``train --reports``: nothing is randomised twice, ids and costs are the reports' own."""
 
 import json
 
