@@ -151,13 +151,15 @@ def _on_reports(
         raise InputError(f"{chosen.name} trusts a curator: it learns from a graph (--data), not from reports")
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
-    promise = replace(flags, level="local").promise(chosen) if any(budgets) or flags.delta else None
+    promise = replace(flags, level="local", directed=False).promise(chosen) if any(budgets) or flags.delta else None
     if out is not None and (out / "certificate.json").exists():
         raise InputError(f"{out} already holds a run; choose another folder")
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
     try:
         masks = None if graph is None else graph.masks
-        return chosen.fit_reports(files, promise, masks=masks, seed=seed, progress=progress), graph
+        return chosen.fit_reports(
+            files, promise, masks=masks, directed=flags.directed, seed=seed, progress=progress
+        ), graph
     except RoundNotAnswered as stop:
         path = broadcast or Path(f"broadcast-{stop.round.name}.csv")
         if stop.broadcast is None:

@@ -121,24 +121,25 @@ class LocalMethod(PrivateMethod):
         promise: Local | None = None,
         *,
         masks: Mapping[str, np.ndarray] | None = None,
+        directed: bool = False,
         seed: int | None = None,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
     ) -> Model:
         """Learn from collected reports; a part that the files do not report yet takes its budget from ``promise``.
 
-        ``masks`` over the slots are public; default: one labelled slot in eight validates, the other labelled ones train. A
-        round that is not in the files stops with ``RoundNotAnswered``, which has the broadcast that it needs.
+        ``masks`` over the slots are public; default: one labelled slot in eight validates, the other labelled ones train.
+        ``directed``: a contact that one person lists need not list them. ``seed`` is for public coins only: the noise was drawn
+        by the holders. A round that is not in the files stops with ``RoundNotAnswered``, which has the broadcast it needs.
         """
         asked = files.promise if promise is None else joined(files.promise, promise)
         masks = split_of_labelled(files.labelled) if masks is None else masks
         kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
         nodes = len(files.ids)
-        facts = PublicFacts(
-            nodes, files.attributes, files.classes or 2, kinds=kinds | {"other": nodes - sum(kinds.values())}
-        )
+        kinds["other"] = nodes - sum(kinds.values())
+        facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
-        model = self.fit_server(server, seed=files.seed if seed is None else seed, notes=(ONCE,))
+        model = self.fit_server(server, seed=files.seed, notes=(ONCE,))
         return model.of(files.ids)
 
     def clients(self, graph: Graph, plan: Plan, noise: Noise, holders: np.ndarray | None = None) -> InProcess:
