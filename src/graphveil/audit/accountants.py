@@ -18,7 +18,6 @@ from graphveil.privacy.accounting.loss import (
     Gdp,
     LaplaceLoss,
     SampledGaussian,
-    SampledGroup,
     amplified_epsilon,
     epsilon_of,
     gaussian_epsilon,
@@ -135,7 +134,7 @@ def _groups() -> list[CrossCheck]:
         neighboring_relation=NeighboringRelation.REPLACE_ONE,
         value_discretization_interval=1e-3,
     )
-    ours = epsilon_of([SampledGroup(sigma, rate, steps, (1, 1))], DELTA)
+    ours = epsilon_of([SampledGaussian(sigma, rate, steps, group=(1, 1))], DELTA)
     checks = [
         CrossCheck(
             "Lemma G (1, 1) against REPLACE_ONE", ours, replaced.self_compose(steps).get_epsilon_for_delta(DELTA), 0.005
@@ -147,7 +146,7 @@ def _groups() -> list[CrossCheck]:
         sigma, np.arange(a + 1.0), weights, value_discretization_interval=1e-3
     )
     reference = mixture.self_compose(steps).get_epsilon_for_delta(DELTA)
-    ours = epsilon_of([SampledGroup(sigma, rate, steps, (a, 0))], DELTA)
+    ours = epsilon_of([SampledGaussian(sigma, rate, steps, group=(a, 0))], DELTA)
     return [*checks, CrossCheck("Lemma G (4, 0) against a mixture of Gaussians", ours, reference, 0.005)]
 
 

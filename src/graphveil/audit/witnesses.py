@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from graphveil.audit.central.lock_step import sample_scores
 from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
-from graphveil.privacy.accounting.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.laws import SampledShift
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import calibrate_scale
@@ -199,7 +199,7 @@ def cap_is_not_stable(nodes: int = 400, cap: int = 20) -> Evidence:
 def root_of_the_group(cap: int = 5) -> Evidence:
     """D4, D5: noise for sqrt(D + 1) rows, where replacing a person moves 2D + 1 of them and a sum moves linearly."""
     claim, rate, steps, draws = 8.0, 0.1, 5, 40_000
-    at = lambda z: epsilon_of([SampledGroup(2 * z, rate, steps, (1, 1))], DELTA)
+    at = lambda z: epsilon_of([SampledGaussian(2 * z, rate, steps, group=(1, 1))], DELTA)
     sigma = 2 * calibrate_scale(at, claim) * math.sqrt(cap + 1)
     group = 2 * cap + 1
     ones, zeros = np.ones(group), np.zeros(group)

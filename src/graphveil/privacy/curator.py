@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from graphveil.errors import PrivacyError
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 from graphveil.privacy.promise import Level
@@ -142,14 +141,7 @@ class Curator:
         """The slot as a release of this share of mu^2."""
         if share is None or not 0 < share <= slot.max_share * (1 + 1e-12):
             raise PrivacyError(f"slot {slot.name!r} takes a share in (0, {slot.max_share}], got {share}")
-        worst = max(slot.sensitivity.values())
-        if not self.plan.promise.private:
-            return Release(slot.name, Exact(max(slot.steps, 1)), slot.sensitivity, slot.lemma)
-        mu = self.plan.mu * math.sqrt(share * (1 - 1e-12))
-        if slot.steps:
-            session = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
-            return Release(slot.name, session, slot.sensitivity, slot.lemma)
-        return Release(slot.name, Gaussian.for_mu(worst, mu, slot.dimension), slot.sensitivity, slot.lemma)
+        return slot.release(self.plan.mu * math.sqrt(share * (1 - 1e-12)) if self.plan.promise.private else math.inf)
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)

@@ -15,16 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.privacy.accounting.loss import (
-    Gdp,
-    LaplaceLoss,
-    Loss,
-    Pure,
-    SampledGaussian,
-    SampledGroup,
-    Unbounded,
-    Zcdp,
-)
+from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, Unbounded, Zcdp
 from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, SampledShift, Shift, Visible
 from graphveil.privacy.noise import GRID_BITS, Added, Array, Noise, grid, rounding
 from graphveil.privacy.response import BitFlips, CategoryResponse
@@ -101,10 +92,6 @@ class Mechanism(ABC):
         """The gradient steps on Poisson batches that this is, if it is."""
         return None
 
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        """Whether this is the Gaussian release of an adaptive slot with these figures."""
-        return False
-
     def allowance(self, bound: float) -> float:
         """How far the clean value may move in one step for a record whose declared sensitivity is ``bound``."""
         return bound
@@ -122,18 +109,62 @@ class Mechanism(ABC):
         return []
 
 
-def _positive(what: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise PrivacyError(f"{what} must be positive and finite, got {value}")
+def _positive(**values: float) -> None:
+    for what, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise PrivacyError(f"{what} must be positive and finite, got {value}")
 
 
-def _positive_count(what: str, value: int) -> None:
-    if not (isinstance(value, int) and value >= 1):
-        raise PrivacyError(f"{what} must be a whole number of at least 1, got {value}")
+def _counts(**values: int) -> None:
+    for what, value in values.items():
+        if not (isinstance(value, int) and value >= 1):
+            raise PrivacyError(f"{what} must be a whole number of at least 1, got {value}")
+
+
+def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
+    """The first world's clean value minus the second's."""
+    change: Array = np.asarray(before, dtype=np.float64) - after
+    return change
+
+
+def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
+    return float(np.linalg.norm(_change(before, after)))
+
+
+class _Normal(Mechanism):
+    """Noise N(0, sigma^2) on each of ``dimension`` numbers; distances are Euclidean."""
+
+    sigma: float
+    dimension: int
+
+    def apply(self, value: Any, noise: Noise) -> Array:
+        return noise.add_gaussian(value, self.sigma)
+
+    @property
+    def added(self) -> Added:
+        return Added.gaussian(self.sigma)
+
+    @property
+    def size(self) -> int:
+        return self.dimension
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return _euclidean(before, after)
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        """Of one release whose clean value is known; what Poisson batches draw is in :meth:`DpGradient.row_worlds`."""
+        distance = _euclidean(before, after)
+        return [Shift(self.sigma, distance)] if distance else []
+
+
+def _least_noise(sensitivity: float, room: float) -> float:
+    """The scale at which this sensitivity costs ``room``, what rounding needs (grid(scale) <= scale 2^-40) being set aside."""
+    _positive(**{"the share of the budget for a release": room})
+    return sensitivity / room * (1 + 1e-15)
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(_Normal):
     """``value + N(0, sigma^2 I)``, value in ``dimension`` numbers with bounded Euclidean sensitivity.
 
     Lemma (Dong, Roth and Su 2022): (sensitivity / sigma)-GDP, exactly. Test: ``test_mechanisms.py``.
@@ -144,53 +175,21 @@ class Gaussian(Mechanism):
     dimension: int
 
     def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-        _positive_count("dimension", self.dimension)
+        _positive(sigma=self.sigma)
+        _counts(dimension=self.dimension)
 
     @classmethod
     def for_mu(cls, sensitivity: float, mu: float, dimension: int) -> Gaussian:
         """The least noise with which a record of this sensitivity pays at most mu, rounding included."""
-        room = mu - math.sqrt(dimension) * 2.0**-GRID_BITS  # grid(sigma) <= sigma 2^-40
-        _positive("the share of the budget for a release", room)
-        return cls(sensitivity / room * (1 + 1e-15), dimension)
+        return cls(_least_noise(sensitivity, mu - math.sqrt(dimension) * 2.0**-GRID_BITS), dimension)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Gdp(0.0)
         return Gdp((sensitivity + rounding(self.sigma, self.dimension)) / self.sigma)
 
-    def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add_gaussian(value, self.sigma)
-
     def words(self) -> str:
         return f"Gaussian noise {self.sigma:.4g} on {self.dimension} numbers"
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
-
-    @property
-    def added(self) -> Added:
-        return Added.gaussian(self.sigma)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
-
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        return steps == 0 and dimension == self.dimension
-
-    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
-        return _euclidean(before, after)
-
-    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-        return _shifts(self.sigma, before, after)
 
     def worst_pair(self, bound: float) -> list[Law]:
         return [Shift(self.sigma, bound)]
@@ -205,15 +204,13 @@ class Laplace(Mechanism):
     dimension: int
 
     def __post_init__(self) -> None:
-        _positive("scale", self.scale)
-        _positive_count("dimension", self.dimension)
+        _positive(scale=self.scale)
+        _counts(dimension=self.dimension)
 
     @classmethod
     def for_epsilon(cls, sensitivity: float, epsilon: float, dimension: int) -> Laplace:
         """The least noise with which a record of this L1 sensitivity pays at most epsilon, rounding included."""
-        room = epsilon - dimension * 2.0**-GRID_BITS  # grid(scale) <= scale 2^-40
-        _positive("the share of the budget for a release", room)
-        return cls(sensitivity / room * (1 + 1e-15), dimension)
+        return cls(_least_noise(sensitivity, epsilon - dimension * 2.0**-GRID_BITS), dimension)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
@@ -225,16 +222,6 @@ class Laplace(Mechanism):
 
     def words(self) -> str:
         return f"Laplace noise {self.scale:.4g} on {self.dimension} numbers"
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
 
     @property
     def added(self) -> Added:
@@ -267,7 +254,7 @@ class RandomizedResponse(Mechanism):
     categories: int
 
     def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
+        _positive(epsilon=self.epsilon)
         if self.categories < 2:
             raise PrivacyError(f"randomised response needs at least two categories, got {self.categories}")
 
@@ -300,7 +287,7 @@ class RandomizedResponse(Mechanism):
 
 
 @dataclass(frozen=True)
-class DpGradient(Mechanism):
+class DpGradient(_Normal):
     """``steps`` noisy sums of clipped gradients; a record owns one row of the batch.
 
     ``rate=1`` is a full batch every step: exact Gaussian composition, sensitivity ``clip`` (zero-out) or ``2 clip``
@@ -322,15 +309,13 @@ class DpGradient(Mechanism):
     group: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-        _positive("clip", self.clip)
+        _positive(sigma=self.sigma, clip=self.clip)
+        _counts(steps=self.steps, dimension=self.dimension)
         if self.group is not None:
             object.__setattr__(self, "group", tuple(self.group))
-            _positive_count("the group of rows", max(self.group))
+            _counts(**{"the group of rows": max(self.group)})
         if not (math.isfinite(self.slack) and self.slack >= 0):
             raise PrivacyError(f"slack must be non-negative and finite, got {self.slack}")
-        _positive_count("steps", self.steps)
-        _positive_count("dimension", self.dimension)
         if not 0 < self.rate <= 1:
             raise PrivacyError(f"the sampling rate must lie in (0, 1], got {self.rate}")
 
@@ -339,7 +324,7 @@ class DpGradient(Mechanism):
         cls, clip: float, mu: float, steps: int, dimension: int, replaces: bool = False, slack: float = 0.0
     ) -> DpGradient:
         """Full-batch steps whose total cost is at most mu."""
-        _positive_count("steps", steps)
+        _counts(steps=steps)
         step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(steps), dimension)
         return cls(step.sigma * (1 + 1e-15), clip, steps, dimension, replaces=replaces, slack=slack)
 
@@ -355,37 +340,13 @@ class DpGradient(Mechanism):
         if self.rate == 1:
             distance = sensitivity * sum(self.rows)
             return Gdp(math.sqrt(self.steps) * (distance + slack) / self.sigma)
-        if self.group is not None:
-            return SampledGroup(self.sigma / (sensitivity + slack), self.rate, self.steps, self.group)
-        return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces)
-
-    def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add_gaussian(value, self.sigma)
+        return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces, self.group)
 
     def words(self) -> str:
         batch = "full batches" if self.rate == 1 else f"Poisson batches of rate {self.rate:.4g}"
         noise = f"clip {self.clip:g}, noise {self.sigma:.4g} on {self.dimension} numbers"
-        return f"{self.steps} gradient steps, {noise}, {batch}" + (
-            f", groups of {self.group} rows" if self.group else ""
-        )
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
-
-    @property
-    def added(self) -> Added:
-        return Added.gaussian(self.sigma)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
+        rows = f", groups of {self.group} rows" if self.group else ""
+        return f"{self.steps} gradient steps, {noise}, {batch}{rows}"
 
     @property
     def sums(self) -> NoisySums:
@@ -395,19 +356,8 @@ class DpGradient(Mechanism):
     def poisson(self) -> DpGradient | None:
         return self if self.rate < 1 else None
 
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        wanted = (dimension, steps, bound, replaces, 1.0)
-        return (self.dimension, self.steps, self.clip, self.replaces, self.rate) == wanted
-
     def allowance(self, bound: float) -> float:
         return bound * sum(self.rows)
-
-    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
-        return _euclidean(before, after)
-
-    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-        """Of one step whose sums are known; what batches draw is in :meth:`row_worlds`."""
-        return _shifts(self.sigma, before, after)
 
     def row_worlds(self, before: Array, after: Array) -> list[Law]:
         """Of all steps on Poisson batches, from (rows, steps, numbers) tables of the rows that differ.
@@ -446,8 +396,8 @@ class EdgeFlips(Mechanism):
     pairs: int
 
     def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
-        _positive_count("pairs", self.pairs)
+        _positive(epsilon=self.epsilon)
+        _counts(pairs=self.pairs)
 
     @property
     def flips(self) -> BitFlips:
@@ -496,9 +446,8 @@ class GumbelTop(Mechanism):
     columns: int
 
     def __post_init__(self) -> None:
-        _positive("scale", self.scale)
-        for what in ("picks", "rows", "columns"):
-            _positive_count(what, getattr(self, what))
+        _positive(scale=self.scale)
+        _counts(picks=self.picks, rows=self.rows, columns=self.columns)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
@@ -553,21 +502,6 @@ class Exact(Mechanism):
 
     def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
         return [] if np.array_equal(before, after) else [Visible()]
-
-
-def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
-    """The first world's clean value minus the second's."""
-    change: Array = np.asarray(before, dtype=np.float64) - after
-    return change
-
-
-def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
-    return float(np.linalg.norm(_change(before, after)))
-
-
-def _shifts(sigma: float, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-    distance = _euclidean(before, after)
-    return [Shift(sigma, distance)] if distance else []
 
 
 def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
