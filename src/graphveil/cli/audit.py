@@ -69,7 +69,7 @@ def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, pro
 
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:
     from graphveil.audit import audit_method
-    from graphveil.audit.runs import method_of_run
+    from graphveil.runs.load import method_of_run
 
     saved = _is_run(name)
     if saved:

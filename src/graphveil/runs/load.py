@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import graphveil.exchange.randomizers  # noqa: F401  rounds on certificates name randomizers by kind
 from graphveil.errors import InputError
@@ -12,21 +11,21 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
 from graphveil.methods.registry import build
 from graphveil.privacy.certificate import Certificate
-
-
-def as_certificate(body: Any) -> Certificate:
-    """A certificate from its JSON, central or local, schema 1 or 2."""
-    return Certificate.from_json(body)
+from graphveil.privacy.promise import Promise
 
 
 def read_certificate(run: Path) -> Certificate:
     """The certificate in a run folder."""
-    return as_certificate(read_json(run / "certificate.json"))
+    return Certificate.from_json(read_json(run / "certificate.json"))
 
 
-def method_of(certificate: Certificate) -> PrivateMethod:
-    """The method that made a run, with its options."""
-    return build(certificate.method, dict(certificate.parameters))
+def method_of_run(run: Path) -> tuple[PrivateMethod, Promise]:
+    """The method that made a run, with the options on its certificate, and its promise."""
+    certificate = read_certificate(run)
+    try:
+        return build(certificate.method, dict(certificate.parameters)), certificate.promise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the certificate of {run} cannot be read: {type(error).__name__}: {error}") from None
 
 
 def load_model(path: str | Path) -> Model:

@@ -9,11 +9,10 @@ from typing import Any
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json, read_json_lines
 from graphveil.methods.model import file_digests
-from graphveil.methods.registry import build
 from graphveil.privacy.certificate import SCHEMA, Certificate, digest
 from graphveil.privacy.certificate_schema1 import upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
-from graphveil.runs.load import as_certificate
+from graphveil.runs.load import method_of_run, read_certificate
 
 TOLERANCE = 1e-6
 SCOPE = (
@@ -27,22 +26,13 @@ def verify_run(run: Path) -> tuple[list[str], float | None]:
     """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
     body, ledger = read_json(run / "certificate.json"), read_json_lines(run / "ledger.jsonl")
     try:
-        certificate = as_certificate(body)
-        method = build(certificate.method, dict(certificate.parameters))
+        certificate, (method, promise) = read_certificate(run), method_of_run(run)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            plan = method.plan(certificate.facts, certificate.promise)
-        derived = Certificate.of(
-            plan,
-            certificate.releases,
-            method=method.name,
-            mode=method.mode,
-            parameters=method.get_params(),
-            public=certificate.public,
-            assumptions=certificate.assumptions,
-            seed=certificate.seed,
-            holders=certificate.holders,
-        )
+            plan = method.plan(certificate.facts, promise)
+        kept = {name: getattr(certificate, name) for name in ("public", "assumptions", "seed", "holders")}
+        made_by = {"method": method.name, "mode": method.mode, "parameters": method.get_params()}
+        derived = Certificate.of(plan, certificate.releases, **made_by, **kept)
         found = disagreements(body, ledger, certificate, derived, plan)
     except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         return [f"the certificate cannot be interpreted: {error}"], None
