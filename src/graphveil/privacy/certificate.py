@@ -137,7 +137,7 @@ class Certificate:
                 from graphveil.privacy.certificate_schema1 import upgraded
 
                 body = upgraded(body, schema)
-            read = {
+            read: dict[str, Any] = {
                 "promise": Promise.from_json(body["promise"]),
                 "facts": PublicFacts(**body["facts"]),
                 "releases": tuple(Release.from_json(entry) for entry in body["releases"]),

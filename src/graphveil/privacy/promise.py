@@ -209,9 +209,9 @@ class Promise:
             given = [name for name, value in central.items() if value is not None]
             if given:
                 raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
-            budgets = dict(zip(("features", "labels", "edges"), parts, strict=True))
-            asked = {part: "withheld" if budget is None else budget for part, budget in budgets.items()}
-            return FAMILY[Level.LOCAL].from_json({**asked, "delta": delta or 0.0})
+            budgets = ("withheld" if part is None else part for part in parts)
+            named = dict(zip(("features", "labels", "edges"), budgets, strict=True))
+            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0})
         if local:
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
         asked, sense = parse_name(Level, level), None if adjacency is None else parse_name(Adjacency, adjacency)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphveil.audit.central.conformance import Failure
 from graphveil.audit.central.histories import History, World
 from graphveil.audit.central.lock_step import affordable_samples, realised_mu, sample_scores
 from graphveil.audit.central.noise_checks import correlations
-from graphveil.audit.result import Evidence
+from graphveil.audit.result import Evidence, Failure
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.laws import Law, Shift
 from graphveil.privacy.noise import Noise
@@ -46,8 +45,8 @@ def lock_step(
         failures += correlations(history.recorder.events)
         worlds = list(history.worlds(names))
         _note(worlds, shown)
-        if worlds and max(world.guide for world in worlds) > 0:
-            worst = max(worlds, key=lambda world: world.guide)
+        worst = max(worlds, key=lambda world: world.guide, default=None)
+        if worst is not None and worst.guide > 0:
             history.expand(worst)
             failures += _occurrences(worst)
             evidence += _sampled(worst, plan, runs, samples, seed + number)
@@ -56,12 +55,9 @@ def lock_step(
     for number in range(runs, looked):
         _note(History.of(method, plan, data, seed + number).worlds(names), shown)
     tell("lock step", runs, runs)
-    best = [max((e for e in evidence if e.name == name), key=lambda e: e.epsilon) for name in _names(evidence)]
+    readings = dict.fromkeys(entry.name for entry in evidence)
+    best = [max((e for e in evidence if e.name == name), key=lambda e: e.epsilon) for name in readings]
     return best + _outright(shown, looked, len(names), plan.promise.target_delta), failures
-
-
-def _names(evidence: list[Evidence]) -> list[str]:
-    return list(dict.fromkeys(entry.name for entry in evidence))
 
 
 def _note(worlds: Any, shown: dict[str, int]) -> None:
@@ -116,9 +112,8 @@ def declared_pair(plan: Plan, samples: int | None, seed: int) -> tuple[list[Evid
     """A sampled lower bound for the pair of worlds that the plan's own proofs call worst, against its accounted epsilon."""
     if not plan.provable or not plan.steps:
         return [], []
-    if plan.adaptive:
-        laws: list[Law] = [Shift(1.0, plan.mu)]
-    else:
+    laws: list[Law] = [Shift(1.0, plan.mu)]
+    if not plan.adaptive:
         laws = max((declared_laws(plan, kind) for kind in plan.kinds), key=realised_mu, default=[])
     if not laws:
         return [], []

@@ -13,7 +13,6 @@ worlds once. The adversary is told the coins of the others, as the accounting al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -36,19 +35,12 @@ def merged(laws: list[Law]) -> list[Law]:
     return [*(Shift(sigma, math.sqrt(square)) for sigma, square in squares.items()), *rest]
 
 
-def sample_scores(
-    laws: list[Law],
-    samples: int,
-    noise: Noise,
-    sampled: float = 1.0,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[Array, Array]:
+def sample_scores(laws: list[Law], samples: int, noise: Noise, sampled: float = 1.0) -> tuple[Array, Array]:
     """Scores (log-likelihood ratios) of the whole transcript in either world; ``sampled``: the record's slot takes part in the
     first world with this probability and is blank otherwise."""
-    together = merged(laws)
     here, there, mixed = np.zeros(samples), np.zeros(samples), np.zeros(samples)
     block = max(1000, CHUNK // 64)
-    for number, law in enumerate(together):
+    for law in merged(laws):
         for start in range(0, samples, block):
             chosen = slice(start, min(start + block, samples))
             size = chosen.stop - chosen.start
@@ -56,18 +48,11 @@ def sample_scores(
             there[chosen] += law.scores(False, size, noise)
             if sampled < 1:
                 mixed[chosen] += law.scores(False, size, noise)
-        if progress is not None:
-            progress(number + 1, len(together))
     if sampled == 1:
         return here, there
     first = np.where(noise.coins(sampled, samples), here, mixed)
-    return _blend(first, sampled), _blend(there, sampled)
-
-
-def _blend(scores: Array, rate: float) -> Array:
-    """Scores of the mixture that takes the first world with this rate and the second otherwise."""
-    blended: Array = np.logaddexp(math.log1p(-rate), math.log(rate) + scores)
-    return blended
+    in_mixture = lambda scores: np.logaddexp(math.log1p(-sampled), math.log(sampled) + scores)
+    return in_mixture(first), in_mixture(there)
 
 
 def affordable_samples(laws: list[Law]) -> int:

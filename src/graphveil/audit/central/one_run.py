@@ -19,7 +19,7 @@ import torch
 from scipy.stats import binom
 from torch_geometric.data import Data
 
-from graphveil.audit.central.neighbours import blanked, replaced
+from graphveil.audit.central.neighbours import blanked, replaced, undirected
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
@@ -39,10 +39,6 @@ class OneRun:
     guesses: int
     correct: int
     epsilon: float
-    confidence: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {"canaries": self.canaries, "guesses": self.guesses, "correct": self.correct}
 
 
 def tail_probability(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
@@ -74,9 +70,7 @@ def refuted_epsilon(canaries: int, guesses: int, correct: int, delta: float, con
     return low
 
 
-def one_run_audit(
-    method: PrivateMethod, promise: Promise, seed: int = 0, canaries: int = CANARIES, confidence: float = CONFIDENCE
-) -> OneRun:
+def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0, canaries: int = CANARIES) -> OneRun:
     """One run of the method on a graph with canaries, and what it refutes; delta is lowered to ``MOST_DELTA`` if above."""
     promise = replace(promise, delta=min(promise.target_delta, MOST_DELTA))
     graph, whole, inside = canary_graph(promise, canaries, seed)
@@ -86,9 +80,8 @@ def one_run_audit(
     each = int(GUESSED * canaries / 2)
     order = np.argsort(scores, kind="stable")
     correct = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    delta = promise.target_delta
-    epsilon = refuted_epsilon(canaries, 2 * each, correct, delta, confidence)
-    return OneRun(canaries, 2 * each, correct, epsilon, confidence)
+    epsilon = refuted_epsilon(canaries, 2 * each, correct, promise.target_delta)
+    return OneRun(canaries, 2 * each, correct, epsilon)
 
 
 def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data, np.ndarray]:
@@ -119,8 +112,8 @@ def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data
     calibration = np.zeros(nodes, dtype=bool)
     calibration[: CROWD // 6] = True
     inside = rng.random(canaries) < 0.5
-    masks = {"train_mask": train & ~calibration, "val_mask": calibration, "test_mask": ~train & ~calibration}
-    whole = _data(x, y, arcs, masks)
+    masks = {"train": train & ~calibration, "val": calibration, "test": ~train & ~calibration}
+    whole = undirected(x, y, np.concatenate([arcs, arcs[::-1]], axis=1), CLASSES, **masks)
     return _without(whole, first[~inside], companion[~inside], promise, rng), whole, inside
 
 
@@ -142,14 +135,6 @@ def _without(whole: Data, out: np.ndarray, companion: np.ndarray, promise: Promi
     graph = whole.clone()
     graph.edge_index = whole.edge_index[:, torch.from_numpy(~gone)]
     return graph
-
-
-def _data(x: np.ndarray, y: np.ndarray, arcs: np.ndarray, masks: dict[str, np.ndarray]) -> Data:
-    both = np.concatenate([arcs, arcs[::-1]], axis=1)
-    tensors = {name: torch.from_numpy(mask) for name, mask in masks.items()}
-    data = Data(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=torch.from_numpy(both), **tensors)
-    data.num_classes, data.directed = CLASSES, False
-    return data
 
 
 def _scores(model: Any, whole: Data, promise: Promise, canaries: int) -> np.ndarray:
