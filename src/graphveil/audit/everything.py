@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, example_promise
@@ -11,6 +10,7 @@ from graphveil.audit.settings import audit_settings
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.registry import MODES, method_class, method_names, modes_of
+from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import LOCAL, Local
 from graphveil.privacy.promise import ADJACENCIES, Level, Relation
 from graphveil.progress import Progress, silent
@@ -29,7 +29,8 @@ def audit_everything(
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method
 
-    chosen = [method for name in method_names() for method in _modes(name) if method.mode in modes]
+    named = [(name, mode) for name in method_names() for mode in modes_of(name) if mode in modes]
+    chosen = [method_class(name, mode)(mode=mode) for name, mode in named]
     jobs = [(method, promise) for method in chosen for promise in promises_of(method, epsilon, seed)]
     found: list[Audit] = []
     for number, (method, promise) in enumerate(jobs):
@@ -37,11 +38,6 @@ def audit_everything(
         found.append(audit_method(method.clone(), promise, runs=runs, seed=seed))
     progress(f"audit {len(jobs)} promises", len(jobs), len(jobs))
     return found
-
-
-def _modes(name: str) -> Iterator[PrivateMethod]:
-    for mode in modes_of(name):
-        yield method_class(name, mode)(mode=mode)
 
 
 def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[Any]:
@@ -64,8 +60,6 @@ def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[An
 
 def _accepts(method: Any, promise: Local) -> bool:
     """Whether the method can work under this local promise; private edges count only if a round reports them."""
-    from graphveil.privacy.facts import PublicFacts
-
     try:
         method.clone().plan(PublicFacts(33, 6, 3), promise)
     except InputError:

@@ -58,13 +58,13 @@ def audit(
 
 
 def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> list[Audit]:
-    from graphveil.audit import audit_all
+    from graphveil.audit.everything import audit_everything
 
     if data is not None or flags.given("epsilon"):
         raise InputError(
             "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
         )
-    return audit_all(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
+    return audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
 
 
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -139,13 +139,7 @@ class Local(Promise):
         return value.value if isinstance(value, Openness) else f"epsilon {value:g}"
 
     def to_json(self) -> dict[str, Any]:
-        shown = {part.value: value if isinstance(value := self.budget(part), float) else value.value for part in Part}
-        return {
-            "level": self.level,
-            "adjacency": self.adjacency,
-            "relation": self.relation,
-            "delta": self.delta,
-        } | shown
+        return {key: value for key, value in asdict(self).items() if key not in ("epsilon", "k", "max_degree")}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Local:

@@ -175,9 +175,8 @@ class Promise:
         family = FAMILY.get(fields["level"])
         if family is not None and cls is Promise:
             return family.from_json(fields)
-        return cls(
-            **{name: fields.get(name) for name in cls.__dataclass_fields__} | {"epsilon": float(fields["epsilon"])}
-        )
+        known: dict[str, Any] = {name: fields.get(name) for name in cls.__dataclass_fields__}
+        return cls(**known | {"epsilon": float(fields["epsilon"])})
 
     @classmethod
     def parse(

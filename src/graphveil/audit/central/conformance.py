@@ -13,7 +13,7 @@ import numpy as np
 
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
 from graphveil.audit.central.noise_checks import batch_law, noise_law
-from graphveil.audit.central.replay import Diverged, Event, Recorder, Replayer
+from graphveil.audit.central.replay import Diverged, Event, Recorder, Recording
 from graphveil.audit.result import Failure, Share
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
@@ -127,9 +127,9 @@ def _check_promise(
     known = plan.epsilon() if plan.provable else plan.corrected
     if known is not None and known > promise.epsilon * (1 + TOLERANCE):
         report.add(plan, Failure("promise", "", f"epsilon {known:.4g} is accounted, {promise.epsilon:g} was promised"))
-    recorder = Recorder()
+    run = Recording(method, plan, data, seed)
     try:
-        model = method.fit(data, promise, seed=seed, tape=recorder, on_bad_rows="zero", plan=plan)
+        model = run.run(data, run.recorder)
     except PrivacyError as error:
         report.add(plan, Failure("refused", "", str(error)))
         return
@@ -137,35 +137,25 @@ def _check_promise(
         report.add(plan, Failure("ledger", "", "the releases that happened are not those of the plan"))
     if model.certificate.epsilon is not None and model.certificate.epsilon > plan.epsilon() * (1 + TOLERANCE):
         report.add(plan, Failure("ledger", "", "the ledger cost more than the plan"))
+    left, events = Outcome.of(model, data), run.recorder.events
     for failure in (
-        *noise_law(recorder.events),
-        *_peeks(recorder.events),
-        *_repeats(method, data, plan, recorder, seed),
-        *_without_noise(method, data, promise),
-        *_bad_row(method, data, names, plan, recorder, report, seed),
-        *batch_law(recorder.events, model.certificate.releases),
+        *noise_law(events),
+        *_peeks(events),
+        *_repeats(run),
+        *_without_noise(run),
+        *_bad_row(run, names, report),
+        *batch_law(events, model.certificate.releases),
     ):
         report.add(plan, failure)
-    left = Outcome.of(model, data)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
-        for failure in _replay(method, neighbour, plan, recorder.events, left, report, seed):
+        for failure in _replay(run, neighbour, left, report):
             report.add(plan, failure)
 
 
-def _replay(
-    method: PrivateMethod,
-    neighbour: Neighbour,
-    plan: Plan,
-    events: list[Event],
-    left: Outcome | None,
-    report: Findings,
-    seed: int,
-) -> Iterable[Failure]:
+def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: Findings) -> Iterable[Failure]:
     """Same path, clean values within the declared sensitivity, and a model made of released values only."""
-    replayer = Replayer(events, neighbour.record)
     try:
-        model = method.fit(neighbour.data, plan.promise, seed=seed, tape=replayer, on_bad_rows="zero", plan=plan)
-        replayer.finish()
+        model, replayer = run.replay(neighbour)
     except (Diverged, PrivacyError) as error:
         check = "path" if isinstance(error, Diverged) else "refused"
         yield Failure(check, "", f"{error} ({neighbour.story})")
@@ -181,7 +171,7 @@ def _replay(
         if not share.kept:
             moved = f"moved by {share.measured:.4g}, declared {share.declared:.4g} ({neighbour.story})"
             yield Failure("sensitivity", name, moved)
-    if left is not None and not any(event.what == "peek" for event in events):
+    if left is not None and not run.peeked:
         for what in left.differences(model, neighbour):
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
 
@@ -191,13 +181,13 @@ def _peeks(events: list[Event]) -> Iterable[Failure]:
         yield Failure("unaccounted", name, "private data were read without noise and without account")
 
 
-def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, seed: int) -> Iterable[Failure]:
+def _repeats(run: Recording) -> Iterable[Failure]:
     """A seeded run repeats exactly; unseeded runs differ."""
     again, free, other = Recorder(), Recorder(), Recorder()
-    method.fit(data, plan.promise, seed=seed, tape=again, on_bad_rows="zero", plan=plan)
-    method.fit(data, plan.promise, tape=free, plan=plan)
-    method.fit(data, plan.promise, tape=other, plan=plan)
-    pairs = zip(first.events, again.events, strict=False)
+    run.run(run.data, again)
+    for unseeded in (free, other):
+        run.method.fit(run.data, run.plan.promise, tape=unseeded, plan=run.plan)
+    pairs = zip(run.recorder.events, again.events, strict=False)
     if any(not np.array_equal(a.released, b.released) for a, b in pairs):
         yield Failure("seed", "", "two runs with one seed released different values")
     for a, b in zip(free.events, other.events, strict=False):
@@ -206,10 +196,10 @@ def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, s
             return
 
 
-def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Iterable[Failure]:
+def _without_noise(run: Recording) -> Iterable[Failure]:
     """epsilon = inf: every release is the clean value, said so on the certificate."""
     recorder = Recorder()
-    certificate = method.fit(data, replace(promise, epsilon=math.inf), tape=recorder).certificate
+    certificate = run.method.fit(run.data, replace(run.plan.promise, epsilon=math.inf), tape=recorder).certificate
     for event in recorder.events:
         if event.what == "release" and not np.array_equal(event.clean, event.released):
             yield Failure("infinite epsilon", event.name, "noise was added although none was asked for")
@@ -219,24 +209,15 @@ def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Ite
         yield Failure("infinite epsilon", "", "the certificate claims a guarantee for a run without noise")
 
 
-def _bad_row(
-    method: PrivateMethod,
-    data: object,
-    names: dict[str, int],
-    plan: Plan,
-    recorder: Recorder,
-    report: Findings,
-    seed: int,
-) -> Iterable[Failure]:
+def _bad_row(run: Recording, names: dict[str, int], report: Findings) -> Iterable[Failure]:
     """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""
-    promise = plan.promise
+    promise, hub = run.plan.promise, names["hub"]
     if promise.level is Level.EDGE:
         return
-    hub = names["hub"]
-    poisoned = data.clone()  # type: ignore[attr-defined]
+    poisoned = run.data.clone()
     poisoned.x[hub, 0] = math.nan
     try:
-        method.fit(poisoned, promise, seed=seed, plan=plan)
+        run.method.fit(poisoned, promise, seed=run.seed, plan=run.plan)
         yield Failure("bad row", "", "a row with NaN was accepted silently")
     except InputError:
         pass
@@ -244,4 +225,4 @@ def _bad_row(
         yield Failure("bad row", "", str(error))
     if promise.relation is Relation.ZERO_OUT:
         neighbour = Neighbour(poisoned, "a hub with a NaN feature", hub, "train")
-        yield from _replay(method, neighbour, plan, recorder.events, None, report, seed)
+        yield from _replay(run, neighbour, None, report)

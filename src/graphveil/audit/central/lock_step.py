@@ -51,8 +51,8 @@ def sample_scores(laws: list[Law], samples: int, noise: Noise, sampled: float = 
     if sampled == 1:
         return here, there
     first = np.where(noise.coins(sampled, samples), here, mixed)
-    in_mixture = lambda scores: np.logaddexp(math.log1p(-sampled), math.log(sampled) + scores)
-    return in_mixture(first), in_mixture(there)
+    first, second = (np.logaddexp(math.log1p(-sampled), math.log(sampled) + scores) for scores in (first, there))
+    return first, second
 
 
 def affordable_samples(laws: list[Law]) -> int:

@@ -234,8 +234,8 @@ def _distribution(loss: Loss) -> Any:
                 noise, sampling_prob=rate, neighboring_relation=relation, value_discretization_interval=GRID
             )
             return step.self_compose(steps)
-        case SampledGaussian(noise, rate, steps, _, group):
+        case SampledGaussian(noise, rate, steps, _, (a, b)):
             from graphveil.privacy.accounting.group_loss import group_distribution
 
-            return group_distribution(noise, rate, group, GRID).self_compose(steps)
+            return group_distribution(noise, rate, (a, b), GRID).self_compose(steps)
     raise PrivacyError(f"no privacy loss distribution is known for {loss}")
