@@ -7,9 +7,8 @@ import pytest
 
 import graphveil as gv
 from graphveil.audit.central.audit import audit_central
-from graphveil.audit.central.bounds import declared_pair
 from graphveil.audit.central.histories import History, Touched
-from graphveil.audit.central.lock_step import merged, sample_scores
+from graphveil.audit.central.lock_step import declared_pair, merged, sample_scores
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage

@@ -79,11 +79,8 @@ class Curator:
         """
         release = self._admit(name, share)
         if rows is None:
-            kinds = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
-            taking_part = np.zeros(self.facts.nodes, dtype=bool)
-            for kind in kinds:
-                taking_part |= self.masks[kind]
-            rows = np.flatnonzero(taking_part)
+            paying = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
+            rows = np.flatnonzero(np.any([self.masks[kind] for kind in paying], axis=0))
         return GradientSteps(self, release, prepare(self._private, rows), len(rows))
 
     def sample_slots(self) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -212,3 +213,8 @@ class Visible(Law):
     @property
     def squared_mu(self) -> float:
         return math.inf
+
+
+def realised_mu(laws: Iterable[Law]) -> float:
+    """The Gaussian parameter that these laws are worth together."""
+    return math.sqrt(sum(law.squared_mu for law in laws))

@@ -7,8 +7,8 @@ import time
 import warnings
 from typing import Any
 
-from graphveil.audit.central.bounds import declared_pair, lock_step
 from graphveil.audit.central.conformance import awkward_graph, inspect_method
+from graphveil.audit.central.lock_step import declared_pair, lock_step
 from graphveil.audit.central.one_run import MOST_DELTA, one_run_audit
 from graphveil.audit.result import Audit, Evidence
 from graphveil.audit.settings import audit_settings, awkward_nodes, dense

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from graphveil.audit.central.conformance import Outcome
-from graphveil.audit.central.lock_step import realised_mu
 from graphveil.audit.central.neighbours import Neighbour, neighbours
 from graphveil.audit.central.replay import Diverged, Event, Recorder, Recording, Replayer
 from graphveil.errors import PrivacyError
 from graphveil.methods.base import PrivateMethod
-from graphveil.privacy.laws import Law
+from graphveil.privacy.laws import Law, realised_mu
 from graphveil.privacy.mechanisms import DpGradient
 from graphveil.privacy.plan import Plan, Release
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -70,18 +69,21 @@ def refuted_epsilon(canaries: int, guesses: int, correct: int, delta: float, con
     return low
 
 
-def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0, canaries: int = CANARIES) -> OneRun:
+def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> OneRun:
     """One run of the method on a graph with canaries, and what it refutes; delta is lowered to ``MOST_DELTA`` if above."""
     promise = replace(promise, delta=min(promise.target_delta, MOST_DELTA))
-    graph, whole, inside = canary_graph(promise, canaries, seed)
+    graph, whole, inside = canary_graph(promise, CANARIES, seed)
     assert "train" not in method.plan(PublicFacts.of(whole), promise).weaker  # the kind of all node canaries
     model = method.fit(graph, promise, seed=seed)
-    scores = _scores(model, whole, promise, canaries)
-    each = int(GUESSED * canaries / 2)
+    first = CROWD + np.arange(CANARIES)
+    # edge canaries are scored by the class of their companion, others by their own label
+    wanted = np.ones(CANARIES, dtype=np.int64) if promise.level is Level.EDGE else whole.y.numpy()[first]
+    scores = np.log(np.maximum(model.predict_proba(whole).numpy()[first, wanted], 1e-300))
+    each = int(GUESSED * CANARIES / 2)
     order = np.argsort(scores, kind="stable")
     correct = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    epsilon = refuted_epsilon(canaries, 2 * each, correct, promise.target_delta)
-    return OneRun(canaries, 2 * each, correct, epsilon)
+    epsilon = refuted_epsilon(CANARIES, 2 * each, correct, promise.target_delta)
+    return OneRun(CANARIES, 2 * each, correct, epsilon)
 
 
 def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data, np.ndarray]:
@@ -135,12 +137,3 @@ def _without(whole: Data, out: np.ndarray, companion: np.ndarray, promise: Promi
     graph = whole.clone()
     graph.edge_index = whole.edge_index[:, torch.from_numpy(~gone)]
     return graph
-
-
-def _scores(model: Any, whole: Data, promise: Promise, canaries: int) -> np.ndarray:
-    """Node canaries: the log-probability of their own label. Edge canaries: that of their companion's class."""
-    first = CROWD + np.arange(canaries)
-    probabilities = model.predict_proba(whole).numpy()
-    wanted = np.ones(canaries, dtype=np.int64) if promise.level is Level.EDGE else whole.y.numpy()[first]
-    scores: np.ndarray = np.log(np.maximum(probabilities[first, wanted], 1e-300))
-    return scores
