@@ -116,7 +116,11 @@ class Curator:
         if any(entry.name == name for entry in self.ledger.entries):
             raise PrivacyError(f"release {name!r} has already happened; a second one is not in the plan")
         if isinstance(step, Slot):
-            step = self._fill(step, share)
+            if share is None or not 0 < share <= step.max_share * (1 + 1e-12):
+                raise PrivacyError(f"slot {step.name!r} takes a share in (0, {step.max_share}], got {share}")
+            step = step.release(
+                self.plan.mu * math.sqrt(share * (1 - 1e-12)) if self.plan.promise.private else math.inf
+            )
         elif share is not None:
             raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
         if self.plan.adaptive and self.plan.promise.private:
@@ -133,12 +137,6 @@ class Curator:
                     f"release {release.name!r} would exceed the promise for {kind} records; "
                     f"mu would be {spent} of {self.plan.mu:.6g}"
                 )
-
-    def _fill(self, slot: Slot, share: float | None) -> Release:
-        """The slot as a release of this share of mu^2."""
-        if share is None or not 0 < share <= slot.max_share * (1 + 1e-12):
-            raise PrivacyError(f"slot {slot.name!r} takes a share in (0, {slot.max_share}], got {share}")
-        return slot.release(self.plan.mu * math.sqrt(share * (1 - 1e-12)) if self.plan.promise.private else math.inf)
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)

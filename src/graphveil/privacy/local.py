@@ -84,9 +84,7 @@ class Local(Promise):
     def share(self, part: Part) -> float:
         """The epsilon of a part: 0 if it is withheld, infinite if it is raw."""
         value = self.budget(part)
-        if isinstance(value, Openness):
-            return math.inf if value is Openness.RAW else 0.0
-        return value
+        return value if isinstance(value, float) else math.inf if value is Openness.RAW else 0.0
 
     @property
     def raw(self) -> tuple[Part, ...]:

@@ -102,19 +102,14 @@ def _best(a: Array, b: Array, delta: float, error: float) -> tuple[float, float]
     """The threshold with the best bound on these samples: quantiles of both worlds, dense in their tails."""
     tails = np.geomspace(4 / len(a), 0.5, THRESHOLDS // 4)
     levels = np.concatenate([tails, 1 - tails])
-    pooled = np.concatenate([_quantiles(a, levels), _quantiles(b, levels)])
+    places = np.clip(np.ceil(levels * len(a)).astype(np.int64) - 1, 0, len(a) - 1)
+    a, b = np.sort(a), np.sort(b)
+    pooled = np.concatenate([a[places], b[places]])
     values = np.unique(pooled[~np.isnan(pooled)])
-    hits = len(a) - np.searchsorted(np.sort(a), values, side="left")
-    false_hits = len(b) - np.searchsorted(np.sort(b), values, side="left")
+    hits, false_hits = (len(side) - np.searchsorted(side, values, side="left") for side in (a, b))
     bounds = _bound(hits, false_hits, len(a), delta, error)
     best = int(np.argmax(bounds))
     return float(bounds[best]), float(values[best])
-
-
-def _quantiles(scores: Array, levels: Array) -> Array:
-    ordered = np.sort(scores)
-    places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
-    return ordered[places]
 
 
 def _bound(hits: Any, false_hits: Any, trials: int, delta: float, error: float) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
 from graphveil.audit.central.noise_checks import batch_law, noise_law
-from graphveil.audit.central.replay import Diverged, Event, Recorder, Recording
+from graphveil.audit.central.replay import Diverged, Recorder, Recording
 from graphveil.audit.result import Failure, Share
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
@@ -22,6 +22,7 @@ from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 TOLERANCE = 1e-9
+UNACCOUNTED = "private data were read without noise and without account"
 
 
 @dataclass
@@ -140,7 +141,7 @@ def _check_promise(
     left, events = Outcome.of(model, data), run.recorder.events
     for failure in (
         *noise_law(events),
-        *_peeks(events),
+        *(Failure("unaccounted", name, UNACCOUNTED) for name in sorted({e.name for e in events if e.what == "peek"})),
         *_repeats(run),
         *_without_noise(run),
         *_bad_row(run, names, report),
@@ -174,11 +175,6 @@ def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: 
     if left is not None and not run.peeked:
         for what in left.differences(model, neighbour):
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
-
-
-def _peeks(events: list[Event]) -> Iterable[Failure]:
-    for name in sorted({event.name for event in events if event.what == "peek"}):
-        yield Failure("unaccounted", name, "private data were read without noise and without account")
 
 
 def _repeats(run: Recording) -> Iterable[Failure]:

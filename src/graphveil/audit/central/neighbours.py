@@ -30,12 +30,10 @@ class Neighbour:
     kind: str
 
 
-def worst_case_graph(
-    seed: int = 0, clique: int = 8, features: int = 6, classes: int = 3
-) -> tuple[Data, dict[str, int]]:
+def worst_case_graph(seed: int = 0, clique: int = 8) -> tuple[Data, dict[str, int]]:
     """A small undirected graph with every awkward node, and the names of those nodes."""
     rng = np.random.default_rng(seed)
-    leaves, ring = 10, 12
+    leaves, ring, features, classes = 10, 12, 6, 3
     star = [(0, leaf) for leaf in range(1, leaves + 1)]
     first = leaves + 1
     members = [(first + i, first + j) for i in range(clique) for j in range(i)]
