@@ -109,18 +109,6 @@ class Mechanism(ABC):
         return []
 
 
-def _positive(**values: float) -> None:
-    for what, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise PrivacyError(f"{what} must be positive and finite, got {value}")
-
-
-def _counts(**values: int) -> None:
-    for what, value in values.items():
-        if not (isinstance(value, int) and value >= 1):
-            raise PrivacyError(f"{what} must be a whole number of at least 1, got {value}")
-
-
 def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
     """The first world's clean value minus the second's."""
     change: Array = np.asarray(before, dtype=np.float64) - after
@@ -131,7 +119,23 @@ def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
     return float(np.linalg.norm(_change(before, after)))
 
 
-class _Normal(Mechanism):
+class _Noisy(Mechanism):
+    """A mechanism that perturbs: the numbers that describe it are positive and finite, its counts at least 1.
+
+    A number whose default is 0 may be 0.
+    """
+
+    def __post_init__(self) -> None:
+        described: Any = self
+        for field in fields(described):
+            value = getattr(self, field.name)
+            if field.type == "int" and not (isinstance(value, int) and value >= 1):
+                raise PrivacyError(f"{field.name} must be a whole number of at least 1, got {value}")
+            if field.type == "float" and not (math.isfinite(value) and (value > 0 or value == field.default == 0)):
+                raise PrivacyError(f"{field.name} must be positive and finite, got {value}")
+
+
+class _Normal(_Noisy):
     """Noise N(0, sigma^2) on each of ``dimension`` numbers; distances are Euclidean."""
 
     sigma: float
@@ -159,7 +163,8 @@ class _Normal(Mechanism):
 
 def _least_noise(sensitivity: float, room: float) -> float:
     """The scale at which this sensitivity costs ``room``, what rounding needs (grid(scale) <= scale 2^-40) being set aside."""
-    _positive(**{"the share of the budget for a release": room})
+    if not (math.isfinite(room) and room > 0):
+        raise PrivacyError(f"the share of the budget for a release must be positive and finite, got {room}")
     return sensitivity / room * (1 + 1e-15)
 
 
@@ -173,10 +178,6 @@ class Gaussian(_Normal):
     kind: ClassVar[str] = "gaussian"
     sigma: float
     dimension: int
-
-    def __post_init__(self) -> None:
-        _positive(sigma=self.sigma)
-        _counts(dimension=self.dimension)
 
     @classmethod
     def for_mu(cls, sensitivity: float, mu: float, dimension: int) -> Gaussian:
@@ -196,16 +197,12 @@ class Gaussian(_Normal):
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(_Noisy):
     """``value + Laplace(scale)`` per coordinate, value with bounded L1 sensitivity: pure (sensitivity / scale)."""
 
     kind: ClassVar[str] = "laplace"
     scale: float
     dimension: int
-
-    def __post_init__(self) -> None:
-        _positive(scale=self.scale)
-        _counts(dimension=self.dimension)
 
     @classmethod
     def for_epsilon(cls, sensitivity: float, epsilon: float, dimension: int) -> Laplace:
@@ -243,7 +240,7 @@ class Laplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(_Noisy):
     """Each entry keeps its category with e^eps/(e^eps + c - 1), else becomes one of the others: pure eps per entry.
 
     ``sensitivity`` counts the entries one record can change (1 for a label). The law: ``response.py``.
@@ -254,7 +251,7 @@ class RandomizedResponse(Mechanism):
     categories: int
 
     def __post_init__(self) -> None:
-        _positive(epsilon=self.epsilon)
+        super().__post_init__()
         if self.categories < 2:
             raise PrivacyError(f"randomised response needs at least two categories, got {self.categories}")
 
@@ -309,14 +306,12 @@ class DpGradient(_Normal):
     group: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        _positive(sigma=self.sigma, clip=self.clip)
-        _counts(steps=self.steps, dimension=self.dimension)
+        super().__post_init__()
         if self.group is not None:
             object.__setattr__(self, "group", tuple(self.group))
-            _counts(**{"the group of rows": max(self.group)})
-        if not (math.isfinite(self.slack) and self.slack >= 0):
-            raise PrivacyError(f"slack must be non-negative and finite, got {self.slack}")
-        if not 0 < self.rate <= 1:
+            if max(self.group) < 1:
+                raise PrivacyError(f"the group of rows must be at least 1, got {self.group}")
+        if self.rate > 1:
             raise PrivacyError(f"the sampling rate must lie in (0, 1], got {self.rate}")
 
     @classmethod
@@ -324,8 +319,7 @@ class DpGradient(_Normal):
         cls, clip: float, mu: float, steps: int, dimension: int, replaces: bool = False, slack: float = 0.0
     ) -> DpGradient:
         """Full-batch steps whose total cost is at most mu."""
-        _counts(steps=steps)
-        step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(steps), dimension)
+        step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(max(steps, 1)), dimension)
         return cls(step.sigma * (1 + 1e-15), clip, steps, dimension, replaces=replaces, slack=slack)
 
     @property
@@ -382,7 +376,7 @@ class DpGradient(_Normal):
 
 
 @dataclass(frozen=True)
-class EdgeFlips(Mechanism):
+class EdgeFlips(_Noisy):
     """One coin per pair of slots: the pair changes between friends and strangers with probability 1/(e^eps + 1).
 
     Value and result are sorted pair numbers (``graph`` codes of the pairs that are joined), out of ``pairs`` possible ones.
@@ -394,10 +388,6 @@ class EdgeFlips(Mechanism):
     shaped: ClassVar[bool] = False
     epsilon: float
     pairs: int
-
-    def __post_init__(self) -> None:
-        _positive(epsilon=self.epsilon)
-        _counts(pairs=self.pairs)
 
     @property
     def flips(self) -> BitFlips:
@@ -431,7 +421,7 @@ class EdgeFlips(Mechanism):
 
 
 @dataclass(frozen=True)
-class GumbelTop(Mechanism):
+class GumbelTop(_Noisy):
     """In each of ``rows`` rows the ``picks`` columns of the largest values after Gumbel(scale) noise on every entry.
 
     The same law as ``picks`` successive choices by the exponential mechanism. One record moves entries by at most
@@ -444,10 +434,6 @@ class GumbelTop(Mechanism):
     picks: int
     rows: int
     columns: int
-
-    def __post_init__(self) -> None:
-        _positive(scale=self.scale)
-        _counts(picks=self.picks, rows=self.rows, columns=self.columns)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
