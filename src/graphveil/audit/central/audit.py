@@ -9,8 +9,8 @@ from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, inspect_method
 from graphveil.audit.central.lock_step import declared_pair, lock_step
-from graphveil.audit.central.one_run import MOST_DELTA, one_run_audit
-from graphveil.audit.result import Audit, Evidence
+from graphveil.audit.central.one_run import one_run_audit
+from graphveil.audit.result import Audit
 from graphveil.audit.settings import audit_settings, awkward_nodes, dense
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
@@ -19,7 +19,6 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Level, Promise
 from graphveil.progress import Progress, silent
-from graphveil.statistics.lower_bounds import CONFIDENCE
 
 RUNS = 2
 GENERATED_DELTA = 1e-4  # the default delta of a graph of 33 people would be 0.01
@@ -90,7 +89,7 @@ def audit_central(
         failures = [*report.failures, *failures, *understated]
         if outside and plan.steps:
             tell("one run", 0, 1)
-            evidence.append(_outside(method, promise, seed))
+            evidence.append(one_run_audit(method, promise, seed))
             tell("one run", 1, 1)
     return Audit(
         method=method.name,
@@ -111,14 +110,3 @@ def audit_central(
         seed=seed,
         seconds=time.perf_counter() - started,
     )
-
-
-def _outside(method: PrivateMethod, promise: Promise, seed: int) -> Evidence:
-    """End to end: the trained model alone is looked at."""
-    found = one_run_audit(method, promise, seed)
-    how = (
-        f"{found.correct} of {found.guesses} guesses right about {found.canaries} canaries of one run, from the model alone "
-        f"(delta at most {MOST_DELTA:g})"
-    )
-    counts = {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
-    return Evidence("one run", found.epsilon, how, CONFIDENCE, details=counts)

@@ -11,7 +11,7 @@ Tests: ``tests/audit/test_one_run.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from scipy.stats import binom
 from torch_geometric.data import Data
 
 from graphveil.audit.central.neighbours import blanked, replaced, undirected
+from graphveil.audit.result import Evidence
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
@@ -28,16 +29,6 @@ CANARIES = 300
 MOST_DELTA = 1e-7  # the term in m delta must stay below the allowed error
 GUESSED = 0.25  # of the canaries, half of them "in", half "out"
 FEATURES, CLASSES, CROWD = 384, 3, 60
-
-
-@dataclass(frozen=True)
-class OneRun:
-    """How many guesses were made and right, and the epsilon that this refutes."""
-
-    canaries: int
-    guesses: int
-    correct: int
-    epsilon: float
 
 
 def tail_probability(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
@@ -69,7 +60,7 @@ def refuted_epsilon(canaries: int, guesses: int, correct: int, delta: float, con
     return low
 
 
-def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> OneRun:
+def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> Evidence:
     """One run of the method on a graph with canaries, and what it refutes; delta is lowered to ``MOST_DELTA`` if above."""
     promise = replace(promise, delta=min(promise.target_delta, MOST_DELTA))
     graph, whole, inside = canary_graph(promise, CANARIES, seed)
@@ -83,7 +74,12 @@ def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> One
     order = np.argsort(scores, kind="stable")
     correct = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
     epsilon = refuted_epsilon(CANARIES, 2 * each, correct, promise.target_delta)
-    return OneRun(CANARIES, 2 * each, correct, epsilon)
+    how = (
+        f"{correct} of {2 * each} guesses right about {CANARIES} canaries of one run, from the model alone "
+        f"(delta at most {MOST_DELTA:g})"
+    )
+    counts = {"canaries": CANARIES, "guesses": 2 * each, "correct": correct}
+    return Evidence("one run", epsilon, how, CONFIDENCE, details=counts)
 
 
 def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data, np.ndarray]:
