@@ -286,7 +286,7 @@ def sampling_rate_halved_in_the_accounting() -> Iterator[None]:
 
     original = loss._distribution.__wrapped__
     halved = lambda found: original(
-        replace(found, rate=found.rate / 2) if isinstance(found, (loss.SampledGaussian, loss.SampledGroup)) else found
+        replace(found, rate=found.rate / 2) if isinstance(found, loss.SampledGaussian) else found
     )
     with _accounting(_distribution=lru_cache(halved)):
         yield

@@ -7,9 +7,8 @@ import pytest
 
 import graphveil as gv
 from graphveil.audit.central.audit import audit_central
-from graphveil.audit.central.bounds import declared_pair
-from graphveil.audit.central.histories import History
-from graphveil.audit.central.lock_step import merged, sample_scores
+from graphveil.audit.central.histories import History, Touched
+from graphveil.audit.central.lock_step import declared_pair, merged, sample_scores
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage
@@ -83,8 +82,6 @@ def test_a_record_touches_several_rows_and_never_more_than_declared(method):
 
 
 def test_a_group_is_too_large_in_either_order():
-    from graphveil.audit.central.occurrences import Touched
-
     table = np.ones((1, 2))
     touched = Touched({0: table, 1: table}, {0: table, 1: 0 * table}, True)
     assert touched.group == (2, 1)

@@ -82,7 +82,7 @@ def test_almost_no_noise_is_refuted_at_small_epsilons_and_real_noise_is_not():
     loud = one_run_audit(DpMlp(), gv.NodeLevel(1000.0, 1e-7), seed=1)
     assert loud.epsilon > 1.0
     quiet = one_run_audit(DpMlp(), gv.NodeLevel(0.5, 1e-7), seed=1)
-    assert quiet.epsilon <= 0.5 and quiet.correct < loud.correct
+    assert quiet.epsilon <= 0.5 and quiet.details["correct"] < loud.details["correct"]
 
 
 def test_edge_canaries_are_seen_without_noise():

@@ -25,7 +25,7 @@ def test_scales_that_depend_on_the_data_have_no_bound():
 
 @pytest.mark.parametrize(("claim", "truth"), [(1.0, 8.70), (8.0, 86.5)])
 def test_linear_amplification_understates(claim, truth):
-    assert known.linear_amplification(claim)().epsilon == pytest.approx(truth, abs=0.05)
+    assert known.linear_amplification(claim).epsilon == pytest.approx(truth, abs=0.05)
 
 
 def test_a_weight_of_one_ten_thousandth_turns_a_clipped_gradient_round():

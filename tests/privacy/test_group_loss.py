@@ -15,7 +15,6 @@ from graphveil.privacy.accounting.loss import (
     Gdp,
     Pure,
     SampledGaussian,
-    SampledGroup,
     Zcdp,
     amplified_epsilon,
     compose,
@@ -115,17 +114,17 @@ def test_hopeless_noise_is_refused_instead_of_filling_the_memory():
 
 def test_gradient_steps_carry_their_group_through_loss_and_json():
     mechanism = DpGradient(6.0, 2.0, 10, 4, rate=0.1, group=(3, 2))
-    assert mechanism.loss(2.0) == SampledGroup(pytest.approx(3.0), 0.1, 10, (3, 2))
+    assert mechanism.loss(2.0) == SampledGaussian(pytest.approx(3.0), 0.1, 10, group=(3, 2))
     assert mechanism_from_json({**mechanism_to_json(mechanism), "group": [3, 2]}) == mechanism
     assert DpGradient(10.0, 2.0, 4, 4, group=(3, 2)).loss(2.0) == Gdp(pytest.approx(2 * 5 * 2.0 / 10))
     assert DpGradient(1.0, 1.0, 1, 1).rows == (1, 0) and DpGradient(1.0, 1.0, 1, 1, replaces=True).rows == (1, 1)
 
 
 def test_equal_grouped_steps_are_counted_together_and_compose_with_gaussians():
-    parts = [SampledGroup(5.0, 0.1, 10, (2, 1)), Gdp(0.3), SampledGroup(5.0, 0.1, 20, (2, 1))]
-    assert compose(parts) == (Gdp(pytest.approx(0.3)), SampledGroup(5.0, 0.1, 30, (2, 1)))
+    parts = [SampledGaussian(5.0, 0.1, 10, group=(2, 1)), Gdp(0.3), SampledGaussian(5.0, 0.1, 20, group=(2, 1))]
+    assert compose(parts) == (Gdp(pytest.approx(0.3)), SampledGaussian(5.0, 0.1, 30, group=(2, 1)))
     assert epsilon_of(parts, DELTA) > epsilon_of(parts[:1] + parts[2:], DELTA)
-    single = epsilon_of([SampledGroup(3.0, 0.1, 30, (1, 0))], DELTA)
+    single = epsilon_of([SampledGaussian(3.0, 0.1, 30, group=(1, 0))], DELTA)
     assert single == pytest.approx(epsilon_of([SampledGaussian(3.0, 0.1, 30, False)], DELTA), abs=1e-4)
 
 

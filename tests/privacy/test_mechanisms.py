@@ -26,6 +26,7 @@ from graphveil.privacy.mechanisms import (
     mechanism_to_json,
 )
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.plan import Release, Slot
 
 DRAWS = 100_000
 
@@ -170,12 +171,14 @@ def test_the_worst_pair_is_worth_no_more_than_the_loss(mechanism):
 
 
 def test_what_a_slot_asks_for():
-    assert Gaussian(1.0, 5).fills(dimension=5, steps=0, bound=1.0, replaces=False)
-    assert not Gaussian(1.0, 5).fills(dimension=5, steps=2, bound=1.0, replaces=False)
-    assert DpGradient(1.0, 2.0, 3, 5).fills(dimension=5, steps=3, bound=2.0, replaces=False)
-    assert not DpGradient(1.0, 2.0, 3, 5, rate=0.5).fills(dimension=5, steps=3, bound=2.0, replaces=False)
-    assert not DpGradient(1.0, 2.0, 3, 5).fills(dimension=5, steps=3, bound=2.0, replaces=True)
-    assert not Laplace(1.0, 5).fills(dimension=5, steps=0, bound=1.0, replaces=False)
+    def fills(mechanism, steps=0, bound=1.0, replaces=False):
+        slot = Slot("slot", {"train": bound}, 1.0, 5, "", steps, replaces)
+        return slot.filled_by(Release("slot", mechanism, {"train": bound}, ""))
+
+    assert fills(Gaussian(1.0, 5)) and not fills(Gaussian(1.0, 5), steps=2) and not fills(Laplace(1.0, 5))
+    assert fills(DpGradient(1.0, 2.0, 3, 5), steps=3, bound=2.0)
+    assert not fills(DpGradient(1.0, 2.0, 3, 5, rate=0.5), steps=3, bound=2.0)
+    assert not fills(DpGradient(1.0, 2.0, 3, 5), steps=3, bound=2.0, replaces=True)
 
 
 def test_only_additive_noise_has_a_deviation_and_only_sums_have_sessions():

@@ -8,8 +8,8 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.files import write_json
 from graphveil.methods.model import file_digests
-from graphveil.privacy.certificate import SCHEMA, digest
-from graphveil.runs.load import as_certificate, read_certificate
+from graphveil.privacy.certificate import SCHEMA, Certificate, digest
+from graphveil.runs.load import read_certificate
 from graphveil.runs.verify import verify_run
 
 RUNS = sorted(path for path in (Path(__file__).parent / "schema1").iterdir() if path.is_dir())
@@ -58,7 +58,7 @@ def test_an_edited_number_of_an_earlier_run_is_noticed(run, tmp_path):
 
 def test_a_certificate_survives_its_own_schema():
     now = read_certificate(RUNS[0])
-    assert as_certificate(now.to_json()) == now
+    assert Certificate.from_json(now.to_json()) == now
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_certificate_survives_its_own_schema():
 )
 def test_other_schemas_and_damaged_files_are_one_clear_error(body):
     with pytest.raises(InputError, match=r"schema|damaged"):
-        as_certificate(body)
+        Certificate.from_json(body)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def audit_method(method: Any, promise: Any, data: Any = None, **options: Any) -> Audit:
-    """Audit a method under a promise; see :func:`graphveil.audit.central.audit.audit_central` and ``local_audit.audit_local``."""
+    """Audit a method under a promise; see ``central.audit.audit_central`` and ``local.audit.audit_local``."""
     from graphveil.privacy.local import Local
 
     if isinstance(promise, Local):
@@ -19,10 +19,3 @@ def audit_method(method: Any, promise: Any, data: Any = None, **options: Any) ->
     from graphveil.audit.central.audit import audit_central
 
     return audit_central(method, promise, data, **options)
-
-
-def audit_all(epsilon: float = 4.0, **options: Any) -> list[Audit]:
-    """Audit every registered method in every mode; see :func:`graphveil.audit.everything.audit_everything`."""
-    from graphveil.audit.everything import audit_everything
-
-    return audit_everything(epsilon, **options)

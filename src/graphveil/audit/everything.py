@@ -10,6 +10,7 @@ from graphveil.audit.settings import audit_settings
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.registry import MODES, method_class, method_names, modes_of
+from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import LOCAL, Local
 from graphveil.privacy.promise import ADJACENCIES, Level, Relation
 from graphveil.progress import Progress, silent
@@ -47,19 +48,15 @@ def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[An
     widest = int(data.edge_index[0].bincount().max())
     found = []
     for level, adjacencies in ADJACENCIES.items():
-        known = [g for g in method.supports if g.level is level and g.adjacency in adjacencies]
-        if level is Level.NONE or not known:
-            continue
-        first = next(adjacency for adjacency in adjacencies if any(g.adjacency is adjacency for g in known))
-        chosen = min((g for g in known if g.adjacency is first), key=lambda g: g.relation is not Relation.ZERO_OUT)
-        found.append(example_promise(chosen, widest, epsilon))
+        known = [guarantee for guarantee in method.supports if guarantee.level is level is not Level.NONE]
+        if known:
+            first = min(known, key=lambda g: (adjacencies.index(g.adjacency), g.relation is not Relation.ZERO_OUT))
+            found.append(example_promise(first, widest, epsilon))
     return found
 
 
 def _accepts(method: Any, promise: Local) -> bool:
     """Whether the method can work under this local promise; private edges count only if a round reports them."""
-    from graphveil.privacy.facts import PublicFacts
-
     try:
         method.clone().plan(PublicFacts(33, 6, 3), promise)
     except InputError:

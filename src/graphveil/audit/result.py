@@ -7,10 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphveil.audit.central.conformance import Failure
+from graphveil.privacy.plan import finite
 
 GREEN, RED = "no violation found", "violation found"
 ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One check that did not hold, where, and how it showed."""
+
+    check: str
+    release: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.check} {self.release}: {self.detail}".replace(" :", ":")
 
 
 @dataclass(frozen=True)
@@ -22,17 +34,17 @@ class Share:
     declared: float
 
     @property
+    def part(self) -> float:
+        """The change in units of the declared one."""
+        return self.measured / self.declared if self.declared else math.inf if self.measured > ROUNDING else 0.0
+
+    @property
     def kept(self) -> bool:
         return self.measured <= self.declared * (1 + ROUNDING) + ROUNDING
 
     def to_json(self) -> dict[str, Any]:
-        share = finite(self.measured / self.declared) if self.declared else None
-        return {
-            "release": self.name,
-            "measured": finite(self.measured),
-            "declared": finite(self.declared),
-            "share": share,
-        }
+        numbers = {"measured": finite(self.measured), "declared": finite(self.declared)}
+        return {"release": self.name, **numbers, "share": finite(self.part) if self.declared else None}
 
 
 @dataclass(frozen=True)
@@ -109,10 +121,6 @@ class Audit:
     def verdict(self) -> str:
         return RED if self.violated else GREEN
 
-    @property
-    def largest_witness(self) -> Evidence | None:
-        return max(self.witnesses, key=lambda entry: entry.epsilon / (entry.claim or 1.0), default=None)
-
     def to_json(self) -> dict[str, Any]:
         grouped: dict[tuple[str, str], dict[str, Any]] = {}
         for failure in self.failures:
@@ -131,9 +139,10 @@ class Audit:
             "verdict": self.verdict,
             "false_alarm_rate": self.false_alarm,
             "releases": [share.to_json() for share in self.shares],
-            "evidence": [entry.to_json() for entry in self.evidence],
-            "accounting": [entry.to_json() for entry in self.accounting],
-            "witnesses": [entry.to_json() for entry in self.witnesses],
+            **{
+                name: [entry.to_json() for entry in getattr(self, name)]
+                for name in ("evidence", "accounting", "witnesses")
+            },
             "failures": [{"check": c, "release": r, **entry} for (c, r), entry in grouped.items()],
             "codes": list(self.codes),
             "checks": list(self.checks),
@@ -141,8 +150,3 @@ class Audit:
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
         }
-
-
-def finite(value: float) -> float | None:
-    """JSON has no infinity: null stands for it, as on certificates."""
-    return float(value) if math.isfinite(value) else None

@@ -43,7 +43,7 @@ def audit_settings(method: PrivateMethod) -> dict[str, Any]:
 
 def dense(data: Data) -> Data:
     """The same graph with ordinary features: neighbours are made by changing rows."""
-    if not (data.x.is_sparse or data.x.layout is not torch.strided):
+    if data.x.layout is torch.strided:
         return data
     if data.x.shape[0] * data.x.shape[1] > MOST_NUMBERS:
         raise InputError(

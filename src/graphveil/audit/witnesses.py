@@ -9,18 +9,25 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from graphveil.audit.central.lock_step import sample_scores
+from graphveil.audit.central.neighbours import blanked, undirected
 from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
-from graphveil.privacy.accounting.loss import SampledGroup, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.graph import Lists
+from graphveil.methods.common.aggregation import plain_sum
+from graphveil.methods.registry import build
+from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of, gaussian_epsilon, gaussian_mu
+from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.laws import SampledShift
+from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import calibrate_scale
 from graphveil.privacy.promise import NodeLevel
@@ -52,45 +59,29 @@ class _Frozen(Replayer):
         return self._next("peek", name).released
 
 
-def star(leaves: int) -> Data:
-    """A hub and its leaves, all with the same unit features."""
-    nodes = leaves + 1
-    arcs = np.array([(0, leaf) for leaf in range(1, nodes)]).T
-    numbers = torch.arange(nodes)
-    data = Data(
-        x=torch.ones(nodes, 1, dtype=torch.float64),
-        edge_index=torch.from_numpy(np.concatenate([arcs, arcs[::-1]], axis=1)),
-        y=numbers % 2,
-        train_mask=numbers < nodes - 2,
-        val_mask=numbers == nodes - 2,
-        test_mask=numbers == nodes - 1,
-    )
-    data.num_classes, data.directed = 2, False
-    return data
+def _star(leaves: int) -> tuple[Data, Any, Any]:
+    """A hub and its leaves, all with the same unit features; and the method under the promise that it breaks there."""
+    numbers = np.arange(leaves + 1)
+    arcs = np.stack([np.zeros(leaves, dtype=np.int64), numbers[1:]])
+    masks = {"train": numbers < leaves - 1, "val": numbers == leaves - 1, "test": numbers == leaves}
+    data = undirected(np.ones((leaves + 1, 1)), numbers % 2, np.concatenate([arcs, arcs[::-1]], axis=1), 2, **masks)
+    options = {"max_degree": leaves, "hidden": 2, "epochs": 1, "influence_rounds": 1}
+    method: Any = build("nip-gnn", {"mode": "published", **options})
+    return data, method, NodeLevel(3 / method.aggregation_share, adjacency="node")
 
 
-def without(data: Data, node: int) -> Data:
-    """The same graph after this node left everything blank."""
-    other = data.clone()
-    other.x[node], other.y[node] = 0.0, -1
-    other.edge_index = data.edge_index[:, (data.edge_index != node).all(dim=0)]
-    return other
-
-
-def _nip(leaves: int) -> tuple[Any, Any]:
-    from graphveil.methods.nip_gnn import NipGnn
-
-    method = NipGnn(mode="published", max_degree=leaves, hidden=2, epochs=1, influence_rounds=1)
-    return method, NodeLevel(3 / method.aggregation_share, adjacency="node")
+def _gaussian(name: str, moved: float, how: str, code: str, claim: float, delta: float = DELTA) -> Evidence:
+    """A value that moves by ``moved``, at the noise that keeps a claim for a move by 1."""
+    return Evidence(name, gaussian_epsilon(moved * gaussian_mu(claim, delta), delta), how, code=code, claim=claim)
 
 
 def star_with_fixed_scales(leaves: int = 5) -> Evidence:
     """N1: with everybody's noise scale held fixed, a hub that leaves a star costs (D + 1)/2 times the claim."""
-    method, promise = _nip(leaves)
-    data, recorder = star(leaves), _Peeking()
+    data, method, promise = _star(leaves)
+    recorder = _Peeking()
     method.fit(data, promise, seed=0, tape=recorder)
     replayer = _Frozen(recorder.events, 0)
-    method.fit(without(data, 0), promise, seed=0, tape=replayer)
+    method.fit(blanked(data, 0, promise, np.random.default_rng(0)), promise, seed=0, tape=replayer)
     loss = next(m.distance for m in replayer.measured if m.release.name == "aggregation")  # Laplace noise of scale 1
     claim = promise.epsilon * method.aggregation_share
     how = f"the hub of a star of {leaves} leaves leaves, noise scales held fixed: {loss / claim:.3g} times the claim"
@@ -99,9 +90,9 @@ def star_with_fixed_scales(leaves: int = 5) -> Evidence:
 
 def star_with_live_scales(leaves: int = 5) -> Evidence:
     """N2: a leaf that leaves changes the noise scale of rows it never touched; far out the densities' ratio has no bound."""
-    method, promise = _nip(leaves)
-    data, tapes = star(leaves), (_Peeking(), _Peeking())
-    for graph, tape in zip((data, without(data, 1)), tapes, strict=True):
+    data, method, promise = _star(leaves)
+    tapes = _Peeking(), _Peeking()
+    for graph, tape in zip((data, blanked(data, 1, promise, np.random.default_rng(0))), tapes, strict=True):
         method.fit(graph, promise, seed=0, tape=tape)
     scales = [next(e.released for e in tape.events if e.what == "peek" and e.name == "scales") for tape in tapes]
     untouched = np.arange(2, leaves + 1)  # the other leaves: their sum is the hub's row in both worlds
@@ -121,19 +112,14 @@ def thinning_by_true_degree() -> Evidence:
     return Evidence("thinned edges", loss, how, code="N5", claim=1.0)
 
 
-def linear_amplification(claim: float) -> Callable[[], Evidence]:
+def linear_amplification(claim: float) -> Evidence:
     """P1: slots sampled at rate q' are said to cost q' eps; randomised response costs log(1 + q'(e^eps - 1))."""
-
-    def find() -> Evidence:
-        rate = 0.09
-        inner = claim / rate
-        lie = 1 / (1 + math.exp(inner)) if inner < 700 else math.exp(-inner)
-        present = rate * (1 - lie) + (1 - rate) * lie  # probability of the answer "here" if the person is in the data
-        loss = math.log(present / lie)
-        how = f"randomised response with inner epsilon {inner:.4g} on slots sampled at rate {rate}, all outputs"
-        return Evidence("sampled slots", loss, how, code="P1", claim=claim)
-
-    return find
+    rate = 0.09
+    inner = claim / rate
+    lie = 1 / (1 + math.exp(inner)) if inner < 700 else math.exp(-inner)
+    present = rate * (1 - lie) + (1 - rate) * lie  # probability of the answer "here" if the person is in the data
+    how = f"randomised response with inner epsilon {inner:.4g} on slots sampled at rate {rate}, all outputs"
+    return Evidence("sampled slots", math.log(present / lie), how, code="P1", claim=claim)
 
 
 def clipped_gradient_turns_round(weight: float = 1e-4) -> Evidence:
@@ -141,65 +127,53 @@ def clipped_gradient_turns_round(weight: float = 1e-4) -> Evidence:
     from graphveil.methods.dpar.rows import mixed_gradient_sum
 
     clip, reach, open_by = 1.0, 1e3 / weight, 1e-6
-    own, other = (
-        np.array([1.0, open_by - 1.0]),
-        np.array([-reach, reach + open_by]),
-    )  # opposite directions, same hidden unit
+    own = np.array([1.0, open_by - 1.0])
+    other = np.array([-reach, reach + open_by])  # in the opposite direction, through the same hidden unit
     parameters = np.array([1.0, 1.0, 10.0, -10.0])  # W1 (one hidden unit), then W2 (two classes)
-    sums = []
-    for x in (np.array([[own, other]]), np.array([[own, 0 * other]])):
-        sums.append(mixed_gradient_sum(parameters, (2, 1, 2), x, np.array([[1 - weight, weight]]), np.array([0]), clip))
+    weights, label = np.array([[1 - weight, weight]]), np.array([0])
+    sums = [
+        mixed_gradient_sum(parameters, (2, 1, 2), np.array([[own, person]]), weights, label, clip)
+        for person in (other, 0 * other)
+    ]
     moved = float(np.linalg.norm(sums[0] - sums[1])) / clip
-    claim = 4.0
-    loss = gaussian_epsilon(moved * gaussian_mu(claim, DELTA), DELTA)
     how = f"one row in which the person has weight {weight:g}: its clipped gradient moves by {moved:.4f} C; noise is for C"
-    return Evidence("gradient", loss, how, code="P2", claim=claim, details={"moved_in_clips": moved})
+    return replace(_gaussian("gradient", moved, how, "P2", 4.0), details={"moved_in_clips": moved})
 
 
 def undirected_edge(claim: float = 1.0) -> Evidence:
     """A1: one friendship moves two rows of the sum."""
-    from graphveil.graph import Lists
-    from graphveil.methods.common.aggregation import plain_sum
-
     rows = np.eye(2)
     joined = Lists.from_edge_index(np.array([[0, 1], [1, 0]]), 2)
     alone = Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), 2)
     moved = float(np.linalg.norm(plain_sum(joined, rows) - plain_sum(alone, rows)))
     delta = DELTA / 10  # the default at edge level is a tenth of that of nodes
-    loss = gaussian_epsilon(moved * gaussian_mu(claim, delta), delta)
     how = f"two people and their friendship: the sum moves by {moved:.4g}, the noise is for 1 (delta {delta:g})"
-    return Evidence("noisy sum", loss, how, code="A1", claim=claim)
+    return _gaussian("noisy sum", moved, how, "A1", claim, delta)
 
 
 def cap_is_not_stable(nodes: int = 400, cap: int = 20) -> Evidence:
     """D3: everybody has D contacts; one person then knows everybody, and lists are cut to D again: unrelated entries go."""
-    from graphveil.graph import Lists
-    from graphveil.methods.common.aggregation import plain_sum
-
-    rng = np.random.default_rng(0)
     others = np.arange(1, nodes)
     ring = np.concatenate([np.stack([others, 1 + (others - 1 + s) % (nodes - 1)]) for s in range(1, cap + 1)], axis=1)
     to_all = np.stack([others, np.zeros(nodes - 1, dtype=np.int64)])
-    rows = np.ones((nodes, 1)) * (np.arange(nodes) > 0)[:, None]
-    key = int(rng.integers(2**32))
+    rows = (np.arange(nodes) > 0)[:, None].astype(np.float64)
+    key = int(np.random.default_rng(0).integers(2**32))
     sums = [
         plain_sum(Lists.from_edge_index(arcs, nodes).capped(cap, np.random.default_rng(key)), rows)
         for arcs in (ring, np.concatenate([ring, to_all, to_all[::-1]], axis=1))
     ]
     moved = float(np.linalg.norm((sums[0] - sums[1])[1:]))
-    claim = 4.0
-    loss = gaussian_epsilon(moved / math.sqrt(cap) * gaussian_mu(claim, DELTA), DELTA)
     how = (
         f"{nodes} nodes with {cap} contacts each, one more joins everybody: other rows move by {moved:.3g}, "
         f"sqrt D = {math.sqrt(cap):.3g}"
     )
-    return Evidence("noisy sum", loss, how, code="D3", claim=claim)
+    return _gaussian("noisy sum", moved / math.sqrt(cap), how, "D3", 4.0)
 
 
 def root_of_the_group(cap: int = 5) -> Evidence:
     """D4, D5: noise for sqrt(D + 1) rows, where replacing a person moves 2D + 1 of them and a sum moves linearly."""
     claim, rate, steps, draws = 8.0, 0.1, 5, 40_000
-    at = lambda z: epsilon_of([SampledGroup(2 * z, rate, steps, (1, 1))], DELTA)
+    at = lambda z: epsilon_of([SampledGaussian(2 * z, rate, steps, group=(1, 1))], DELTA)
     sigma = 2 * calibrate_scale(at, claim) * math.sqrt(cap + 1)
     group = 2 * cap + 1
     ones, zeros = np.ones(group), np.zeros(group)
@@ -253,11 +227,7 @@ def whole_budget_each(width: int = 6) -> Evidence:
 
 def edges_in_the_clear() -> Evidence:
     """L4: no mechanism touches the edges."""
-    from graphveil.methods.registry import method_class
-    from graphveil.privacy.facts import PublicFacts
-    from graphveil.privacy.local import Local, Part
-
-    plan = method_class("lga-pgnn", "published")().plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
+    plan = build("lga-pgnn", {"mode": "published"}).plan(PublicFacts(10, 4, 2), Local(1.0, "raw", "raw"))
     rounds = [plan.release(step.name) for step in plan.steps]
     touching = [round.name for round in rounds if round.part == Part.EDGES]
     loss = 0.0 if touching else math.inf
@@ -265,16 +235,17 @@ def edges_in_the_clear() -> Evidence:
     return Evidence("edges", loss, how, code="L4", claim=1.0)
 
 
+_IN_THE_CLEAR = (("L3", attributes_in_the_clear), ("L2", whole_budget_each), ("L4", edges_in_the_clear))
 WITNESSES: dict[str, tuple[tuple[str, Callable[[], Evidence]], ...]] = {
     "nip-gnn": (("N1", star_with_fixed_scales), ("N2", star_with_live_scales), ("N5", thinning_by_true_degree)),
     "dpar": (
-        ("P1", linear_amplification(1.0)),
-        ("P1", linear_amplification(8.0)),
+        ("P1", partial(linear_amplification, 1.0)),
+        ("P1", partial(linear_amplification, 8.0)),
         ("P2", clipped_gradient_turns_round),
     ),
     "gap": (("A1", undirected_edge), ("D3", cap_is_not_stable)),
     "dpdgc": (("A1", undirected_edge), ("D3", cap_is_not_stable), ("D5", root_of_the_group)),
     "graph-privatizer": (("G1", seven_people),),
-    "lga-pgnn": (("L3", attributes_in_the_clear), ("L2", whole_budget_each), ("L4", edges_in_the_clear)),
-    "ldp-gnn": (("L3", attributes_in_the_clear), ("L2", whole_budget_each), ("L4", edges_in_the_clear)),
+    "lga-pgnn": _IN_THE_CLEAR,
+    "ldp-gnn": _IN_THE_CLEAR,
 }

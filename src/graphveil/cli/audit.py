@@ -58,24 +58,25 @@ def audit(
 
 
 def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> list[Audit]:
-    from graphveil.audit import audit_all
+    from graphveil.audit.everything import audit_everything
 
     if data is not None or flags.given("epsilon"):
         raise InputError(
             "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
         )
-    return audit_all(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
+    return audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
 
 
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:
     from graphveil.audit import audit_method
-    from graphveil.audit.runs import method_of_run
+    from graphveil.runs.load import method_of, read_certificate
 
     saved = _is_run(name)
     if saved:
         if flags.given():
             raise InputError("a run brings its own promise and settings; leave those flags out")
-        method, promise = method_of_run(Path(name))
+        certificate = read_certificate(Path(name))
+        method, promise = method_of(certificate), certificate.promise
     else:
         method = flags.method(name)
         promise = flags.promise(method)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from graphveil.errors import InputError
@@ -58,43 +58,28 @@ class Certificate:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        releases: tuple[Release, ...],
-        *,
-        method: str,
-        mode: str,
-        parameters: Mapping[str, Any],
-        public: tuple[str, ...] = (),
-        assumptions: tuple[str, ...] = (),
-        seed: int | None = None,
-        holders: Mapping[str, int] | None = None,
-    ) -> Certificate:
-        """The certificate of a finished run: the plan's epsilon for an adaptive plan, else that of the ledger."""
+    def of(cls, plan: Plan, releases: tuple[Release, ...], **told: Any) -> Certificate:
+        """The certificate of a finished run: the plan's epsilon for an adaptive plan, else that of the ledger.
+
+        ``told`` are the fields that neither says: method, mode, parameters, and where there are any public, assumptions, seed
+        and holders.
+        """
         costs = paid(plan, releases)
         proved = plan.promise.total(costs) if plan.provable and plan.promise.level is not Level.NONE else math.inf
-        claimed = proved if plan.claim is None else plan.claim
         delta = spent_delta(plan.promise, releases)
         return cls(
-            method=method,
-            mode=mode,
-            parameters=dict(parameters),
             promise=plan.promise,
             facts=plan.facts,
             releases=releases,
             costs={kind: finite(cost if plan.provable else math.inf) for kind, cost in costs.items()},
             epsilon=finite(proved),
-            epsilon_claimed=finite(claimed),
+            epsilon_claimed=finite(proved if plan.claim is None else plan.claim),
             delta=delta,
             holds=not plan.gaps and plan.promise.kept(proved, delta or 0.0),
             gaps=plan.gaps,
-            public=public,
-            assumptions=assumptions,
             implied=implied(plan, releases),
-            seed=seed,
-            weaker=dict(plan.weaker),
-            holders=dict(holders or {}),
+            weaker=plan.weaker,
+            **told,
         )
 
     @property
@@ -134,26 +119,8 @@ class Certificate:
         return (*self.promise.warnings, *unbounded)
 
     def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "schema": SCHEMA,
-            "method": self.method,
-            "mode": self.mode,
-            "parameters": dict(self.parameters),
-            "promise": self.promise.to_json(),
-            "facts": self.facts.to_json(),
-            "releases": [release.to_json() for release in self.releases],
-            "costs": dict(self.costs),
-            "epsilon": self.epsilon,
-            "epsilon_claimed": self.epsilon_claimed,
-            "delta": self.delta,
-            "holds": self.holds,
-            "gaps": [asdict(gap) for gap in self.gaps],
-            "public": list(self.public),
-            "assumptions": list(self.assumptions),
-            "implied": dict(self.implied),
-            "seed": self.seed,
-            "weaker": dict(self.weaker),
-        }
+        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "holders"}
+        body = {"schema": SCHEMA, **{name: _plain(value) for name, value in told.items()}}
         if isinstance(self.promise, Local):
             each = self.per_holder
             body |= {
@@ -166,34 +133,34 @@ class Certificate:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Certificate:
         schema = body.get("schema") if isinstance(body, Mapping) else None
-        if schema != SCHEMA:
-            body = upgraded(body, schema)
         try:
-            return cls(
-                method=body["method"],
-                mode=body["mode"],
-                parameters=body["parameters"],
-                promise=Promise.from_json(body["promise"]),
-                facts=PublicFacts(**body["facts"]),
-                releases=tuple(Release.from_json(entry) for entry in body["releases"]),
-                costs=body["costs"],
-                epsilon=body["epsilon"],
-                epsilon_claimed=body["epsilon_claimed"],
-                delta=body["delta"],
-                holds=body["holds"],
-                gaps=tuple(Gap(**gap) for gap in body["gaps"]),
-                public=tuple(body["public"]),
-                assumptions=tuple(body["assumptions"]),
-                implied=body["implied"],
-                seed=body["seed"],
-                weaker={kind: Adjacency(name) for kind, name in body["weaker"].items()},
-                holders={name: entry["vertices"] for name, entry in body.get("holders", {}).items()},
-            )
+            if schema != SCHEMA:
+                body = upgraded(body, schema)
+            read: dict[str, Any] = {
+                "promise": Promise.from_json(body["promise"]),
+                "facts": PublicFacts(**body["facts"]),
+                "releases": tuple(Release.from_json(entry) for entry in body["releases"]),
+                "gaps": tuple(Gap(**gap) for gap in body["gaps"]),
+                "public": tuple(body["public"]),
+                "assumptions": tuple(body["assumptions"]),
+                "weaker": {kind: Adjacency(name) for kind, name in body["weaker"].items()},
+                "holders": {name: entry["vertices"] for name, entry in body.get("holders", {}).items()},
+            }
+            return cls(**{name: read[name] if name in read else body[name] for name in cls.__dataclass_fields__})
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise InputError(f"the certificate is damaged: {type(error).__name__}: {error}") from None
 
     def __str__(self) -> str:
         return "\n".join(lines(self))
+
+
+def _plain(value: Any) -> Any:
+    """A field of a certificate as JSON has it."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, (PublicFacts, Promise, Release)):
+        return value.to_json()
+    return asdict(value) if isinstance(value, Gap) else dict(value) if isinstance(value, Mapping) else value
 
 
 def paid(plan: Plan, releases: tuple[Release, ...]) -> dict[str, float]:

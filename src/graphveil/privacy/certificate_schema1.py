@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,29 +13,13 @@ from graphveil.privacy.local import LIST_ENTRY, VERTEX
 
 CENTRAL, LOCAL = "graphveil/certificate/1", "graphveil/local-certificate/1"
 PAID = "epsilon paid by {} records"
-KIND_OF_CLASS = {
-    "LabelResponse": "label-response",
-    "MultiBit": "multi-bit",
-    "Piecewise": "piecewise",
-    "Direction": "direction",
-    "LaplaceRows": "laplace-rows",
-    "LabelHistogram": "label-histogram",
-    "BucketResponse": "bucket-response",
-    "EdgeListResponse": "edge-list-response",
-    "NeighbourMean": "neighbour-mean",
-    "NeighbourReplacement": "neighbour-replacement",
-    "TwoHopResponse": "two-hop-response",
-}
 
 
 def upgraded(body: Any, schema: object) -> dict[str, Any]:
     """The same certificate with the keys of schema 2; an error if it is neither."""
     if schema not in (CENTRAL, LOCAL):
         raise InputError(f"this certificate has schema {schema!r}; this version reads graphveil/certificate/1 and 2")
-    try:
-        return _central(body) if schema == CENTRAL else _local(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"the certificate is damaged: {type(error).__name__}: {error}") from None
+    return _central(body) if schema == CENTRAL else _local(body)
 
 
 def _central(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,15 +39,18 @@ def upgraded_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A line of a ledger: central ones have not changed."""
     if "unit" not in entry:
         return dict(entry)
-    one = entry["epsilon"]
-    units = lambda cost: cost / one if one and cost is not None else None if one else 1.0
+    one: float | None = entry["epsilon"]
+
+    def units(cost: float | None) -> float | None:
+        return 1.0 if not one else None if cost is None else cost / one
+
     if entry["unit"] == "vertex":
         sensitivity: dict[str, float | None] = {VERTEX: 1.0}
     else:
         sensitivity = {LIST_ENTRY: units(entry["swap_epsilon"]), EDGE: units(entry["edge_epsilon"])}
     return {
         "name": entry["name"],
-        "mechanism": {"kind": KIND_OF_CLASS[entry["mechanism"]], **entry["parameters"]},
+        "mechanism": {"kind": re.sub("(?<!^)(?=[A-Z])", "-", entry["mechanism"]).lower(), **entry["parameters"]},
         "sensitivity": {
             kind: count if count is None or math.isfinite(count) else None for kind, count in sensitivity.items()
         },

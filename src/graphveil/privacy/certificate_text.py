@@ -17,30 +17,22 @@ SEEDED = "seeded: not for release (anyone who knows the seed can subtract the no
 
 def lines(certificate: Certificate) -> list[str]:
     """The whole certificate, line by line."""
-    if certificate.promise.adjacency is Adjacency.NONE:
-        return [_title(certificate), "  Protected: nothing; this run is not private."]
-    local = isinstance(certificate.promise, Local)
-    found = (
-        _local(certificate, certificate.promise) if isinstance(certificate.promise, Local) else _central(certificate)
-    )
+    promise, title = certificate.promise, f"PRIVACY CERTIFICATE   {certificate.method} ({certificate.mode})"
+    if promise.adjacency is Adjacency.NONE:
+        return [title, "  Protected: nothing; this run is not private."]
+    verdict = f"the promise {'HOLDS' if certificate.holds else 'DOES NOT HOLD'}"
+    local = isinstance(promise, Local)
+    head = _local(certificate, promise, verdict) if isinstance(promise, Local) else _central(certificate, verdict)
+    found = [title + head[0], *head[1:]]
     if certificate.mode == "published":
-        found.append(
-            f"  Claimed     epsilon {_shown(certificate.epsilon_claimed, local)} by the paper's own accounting"
-        )
+        claimed = _shown(certificate.epsilon_claimed, local)
+        found.append(f"  Claimed     epsilon {claimed} by the paper's own accounting")
     found += [f"  Gap {gap.code:<7} {gap.text}" for gap in certificate.gaps]
     found += [f"              {name}: {_shown(value, False)}" for name, value in certificate.implied.items()]
-    found += _rounds(certificate) if local else _releases(certificate)
+    found += _releases(certificate, local)
     found += [f"              {line}" for line in certificate.public]
     found += [f"  Terms       {line}" for line in certificate.assumptions]
     return [*found, f"  WARNING     {SEEDED}"] if certificate.seeded else found
-
-
-def _title(certificate: Certificate) -> str:
-    return f"PRIVACY CERTIFICATE   {certificate.method} ({certificate.mode})"
-
-
-def _verdict(certificate: Certificate) -> str:
-    return "HOLDS" if certificate.holds else "DOES NOT HOLD"
 
 
 def _shown(value: float | None, loud: bool) -> str:
@@ -49,18 +41,18 @@ def _shown(value: float | None, loud: bool) -> str:
     return f"{value:.6g}"
 
 
-def _central(certificate: Certificate) -> list[str]:
+def _central(certificate: Certificate, verdict: str) -> list[str]:
+    """What follows the title, and the lines below it."""
     promise = certificate.promise
     extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
-    found = [_title(certificate), f"  Protected   {IN_PLAIN_WORDS[promise.adjacency]}"]
+    found = ["", f"  Protected   {IN_PLAIN_WORDS[promise.adjacency]}"]
     for adjacency in sorted(set(certificate.weaker.values())):
         kinds = " and ".join(kind for kind, weaker in certificate.weaker.items() if weaker == adjacency)
         found.append(f"  BUT ONLY    for {kinds} nodes: {IN_PLAIN_WORDS[adjacency]}")
     found += [
         f"  Promise     level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}; "
         f"epsilon {promise.epsilon:g}, delta {promise.delta:g}",
-        f"  Proved      epsilon {_shown(certificate.epsilon, False)} at delta {promise.delta:g}; "
-        f"the promise {_verdict(certificate)}",
+        f"  Proved      epsilon {_shown(certificate.epsilon, False)} at delta {promise.delta:g}; {verdict}",
     ]
     if len(set(certificate.costs.values())) > 1:
         paid = ", ".join(f"{kind} {_shown(cost, False)}" for kind, cost in certificate.costs.items())
@@ -68,30 +60,35 @@ def _central(certificate: Certificate) -> list[str]:
     return found
 
 
-def _releases(certificate: Certificate) -> list[str]:
-    facts = certificate.facts
-    found = [f"  Releases    {len(certificate.releases)} noisy releases read private data:"]
-    found += [f"              {_release(release)}" for release in certificate.releases]
-    slots = ", ".join(f"{kind} ({count})" for kind, count in facts.kinds.items() if count)
+def _releases(certificate: Certificate, local: bool) -> list[str]:
+    facts, count = certificate.facts, len(certificate.releases)
+    head = f"Rounds      {count}, one memoised report per vertex in each:"
+    if not local:
+        head = f"Releases    {count} noisy releases read private data:"
+    found = [f"  {head}", *(f"              {_release(release, local)}" for release in certificate.releases)]
     sizes = f"{facts.nodes} slots, {facts.features} feature columns, {facts.classes} classes"
-    return [*found, f"  Public      {sizes}, which slots are {slots}"]
+    slots = ", ".join(f"{kind} ({count})" for kind, count in facts.kinds.items() if count)
+    return [*found, f"  Public      {sizes}" + ("" if local else f", which slots are {slots}")]
 
 
-def _release(release: Release) -> str:
+def _release(release: Release, local: bool) -> str:
+    if local:
+        heard = f", after hearing {release.hears}" if release.hears else ""
+        return f"{release.name}: {release.mechanism.words()}, {release.reporters} vertices{heard}"
     reads = ", ".join(f"{kind} {bound:.4g}" for kind, bound in release.sensitivity.items() if bound)
     own = "; own row excluded" if release.own_row_excluded else ""
     return f"{release.name}: {release.mechanism.words()}; sensitivity {reads or 'none'}{own}"
 
 
-def _local(certificate: Certificate, promise: Local) -> list[str]:
+def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
     called = "which the paper calls local and which is not"
     trust = called if NOT_LOCAL in certificate.assumptions else "local model: no curator is trusted"
     costs = certificate.costs
-    found = [f"{_title(certificate)}, {trust}", *(f"  !!!!        {warning}" for warning in certificate.warnings)]
+    found = [f", {trust}", *(f"  !!!!        {warning}" for warning in certificate.warnings)]
     found += [
         f"  Promise     {', '.join(f'{part} {promise.asked(part)}' for part in Part)}",
         f"  Proved      epsilon {_shown(certificate.epsilon, True)} for {promise.covers}, delta {certificate.delta:g}; "
-        f"the promise {_verdict(certificate)}",
+        f"{verdict}",
         f"  Costs       one vertex (features and label): {_shown(costs[VERTEX], True)}",
         f"              one entry of a contact list: {_shown(costs[LIST_ENTRY], True)}",
         f"              one undirected edge, in all lists{_change(certificate)}: {_shown(costs[EDGE], True)}",
@@ -109,14 +106,3 @@ def _change(certificate: Certificate) -> str:
     edges = [release.mechanism for release in certificate.releases if release.part == Part.EDGES]
     changes = dict.fromkeys(mechanism.edge_change for mechanism in edges)
     return f" ({' / '.join(changes)})" if changes else ""
-
-
-def _rounds(certificate: Certificate) -> list[str]:
-    facts, found = (
-        certificate.facts,
-        [f"  Rounds      {len(certificate.releases)}, one memoised report per vertex in each:"],
-    )
-    for release in certificate.releases:
-        heard = f", after hearing {release.hears}" if release.hears else ""
-        found.append(f"              {release.name}: {release.mechanism.words()}, {release.reporters} vertices{heard}")
-    return [*found, f"  Public      {facts.nodes} slots, {facts.features} feature columns, {facts.classes} classes"]

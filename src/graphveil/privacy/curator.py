@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from graphveil.errors import PrivacyError
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 from graphveil.privacy.promise import Level
@@ -80,11 +79,8 @@ class Curator:
         """
         release = self._admit(name, share)
         if rows is None:
-            kinds = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
-            taking_part = np.zeros(self.facts.nodes, dtype=bool)
-            for kind in kinds:
-                taking_part |= self.masks[kind]
-            rows = np.flatnonzero(taking_part)
+            paying = [kind for kind, bound in release.sensitivity.items() if bound > 0 and kind in self.masks]
+            rows = np.flatnonzero(np.any([self.masks[kind] for kind in paying], axis=0))
         return GradientSteps(self, release, prepare(self._private, rows), len(rows))
 
     def sample_slots(self) -> NDArray[np.bool_]:
@@ -120,7 +116,11 @@ class Curator:
         if any(entry.name == name for entry in self.ledger.entries):
             raise PrivacyError(f"release {name!r} has already happened; a second one is not in the plan")
         if isinstance(step, Slot):
-            step = self._fill(step, share)
+            if share is None or not 0 < share <= step.max_share * (1 + 1e-12):
+                raise PrivacyError(f"slot {step.name!r} takes a share in (0, {step.max_share}], got {share}")
+            step = step.release(
+                self.plan.mu * math.sqrt(share * (1 - 1e-12)) if self.plan.promise.private else math.inf
+            )
         elif share is not None:
             raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
         if self.plan.adaptive and self.plan.promise.private:
@@ -137,19 +137,6 @@ class Curator:
                     f"release {release.name!r} would exceed the promise for {kind} records; "
                     f"mu would be {spent} of {self.plan.mu:.6g}"
                 )
-
-    def _fill(self, slot: Slot, share: float | None) -> Release:
-        """The slot as a release of this share of mu^2."""
-        if share is None or not 0 < share <= slot.max_share * (1 + 1e-12):
-            raise PrivacyError(f"slot {slot.name!r} takes a share in (0, {slot.max_share}], got {share}")
-        worst = max(slot.sensitivity.values())
-        if not self.plan.promise.private:
-            return Release(slot.name, Exact(max(slot.steps, 1)), slot.sensitivity, slot.lemma)
-        mu = self.plan.mu * math.sqrt(share * (1 - 1e-12))
-        if slot.steps:
-            session = DpGradient.for_mu(worst, mu, slot.steps, slot.dimension, slot.replaces, slot.slack)
-            return Release(slot.name, session, slot.sensitivity, slot.lemma)
-        return Release(slot.name, Gaussian.for_mu(worst, mu, slot.dimension), slot.sensitivity, slot.lemma)
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)

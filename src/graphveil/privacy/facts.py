@@ -46,13 +46,9 @@ class PublicFacts:
     def of(cls, data: Any) -> PublicFacts:
         """The public facts of a PyG ``Data`` object or of a validated ``Graph``."""
         from graphveil.graph import Graph
+        from graphveil.graph.validate import validate
 
-        if isinstance(data, Graph):
-            graph = data
-        else:
-            from graphveil.graph.validate import validate
-
-            graph = validate(data)
+        graph = data if isinstance(data, Graph) else validate(data)
         counts = {kind: int(mask.sum()) for kind, mask in graph.masks.items()}
         nodes, features = graph.rows.shape
         counts["other"] = nodes - sum(counts.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,9 @@ class Law(ABC):
         """Log-likelihood ratios of so many releases, drawn in the first world (``here``) or in the second."""
 
     @property
-    @abstractmethod
     def cost(self) -> int:
         """How many random numbers one draw takes, about."""
+        return 1
 
     @property
     @abstractmethod
@@ -52,10 +53,6 @@ class Shift(Law):
         released = noise.add_gaussian(np.full(samples, self.distance if here else 0.0), self.sigma)
         scores: Array = (released * self.distance - self.distance**2 / 2) / self.sigma**2
         return scores
-
-    @property
-    def cost(self) -> int:
-        return 1
 
     @property
     def squared_mu(self) -> float:
@@ -214,9 +211,10 @@ class Visible(Law):
         return np.full(samples, math.inf if here else -math.inf)
 
     @property
-    def cost(self) -> int:
-        return 1
-
-    @property
     def squared_mu(self) -> float:
         return math.inf
+
+
+def realised_mu(laws: Iterable[Law]) -> float:
+    """The Gaussian parameter that these laws are worth together."""
+    return math.sqrt(sum(law.squared_mu for law in laws))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Loss, compose
@@ -37,6 +36,3 @@ class Ledger:
     def spent(self, kind: str) -> tuple[Loss, ...]:
         """What a record of this kind has paid so far."""
         return compose(entry.loss(kind) for entry in self.entries)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [entry.to_json() for entry in self.entries]

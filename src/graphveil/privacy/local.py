@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -85,9 +85,7 @@ class Local(Promise):
     def share(self, part: Part) -> float:
         """The epsilon of a part: 0 if it is withheld, infinite if it is raw."""
         value = self.budget(part)
-        if isinstance(value, Openness):
-            return math.inf if value is Openness.RAW else 0.0
-        return value
+        return value if isinstance(value, float) else math.inf if value is Openness.RAW else 0.0
 
     @property
     def raw(self) -> tuple[Part, ...]:
@@ -140,13 +138,7 @@ class Local(Promise):
         return value.value if isinstance(value, Openness) else f"epsilon {value:g}"
 
     def to_json(self) -> dict[str, Any]:
-        shown = {part.value: value if isinstance(value := self.budget(part), float) else value.value for part in Part}
-        return {
-            "level": self.level,
-            "adjacency": self.adjacency,
-            "relation": self.relation,
-            "delta": self.delta,
-        } | shown
+        return {key: value for key, value in asdict(self).items() if key not in ("epsilon", "k", "max_degree")}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Local:

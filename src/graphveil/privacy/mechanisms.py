@@ -15,16 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.privacy.accounting.loss import (
-    Gdp,
-    LaplaceLoss,
-    Loss,
-    Pure,
-    SampledGaussian,
-    SampledGroup,
-    Unbounded,
-    Zcdp,
-)
+from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, Unbounded, Zcdp
 from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, SampledShift, Shift, Visible
 from graphveil.privacy.noise import GRID_BITS, Added, Array, Noise, grid, rounding
 from graphveil.privacy.response import BitFlips, CategoryResponse
@@ -101,10 +92,6 @@ class Mechanism(ABC):
         """The gradient steps on Poisson batches that this is, if it is."""
         return None
 
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        """Whether this is the Gaussian release of an adaptive slot with these figures."""
-        return False
-
     def allowance(self, bound: float) -> float:
         """How far the clean value may move in one step for a record whose declared sensitivity is ``bound``."""
         return bound
@@ -122,58 +109,40 @@ class Mechanism(ABC):
         return []
 
 
-def _positive(what: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise PrivacyError(f"{what} must be positive and finite, got {value}")
+def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
+    """The first world's clean value minus the second's."""
+    change: Array = np.asarray(before, dtype=np.float64) - after
+    return change
 
 
-def _positive_count(what: str, value: int) -> None:
-    if not (isinstance(value, int) and value >= 1):
-        raise PrivacyError(f"{what} must be a whole number of at least 1, got {value}")
+def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
+    return float(np.linalg.norm(_change(before, after)))
 
 
-@dataclass(frozen=True)
-class Gaussian(Mechanism):
-    """``value + N(0, sigma^2 I)``, value in ``dimension`` numbers with bounded Euclidean sensitivity.
+class _Noisy(Mechanism):
+    """A mechanism that perturbs: the numbers that describe it are positive and finite, its counts at least 1.
 
-    Lemma (Dong, Roth and Su 2022): (sensitivity / sigma)-GDP, exactly. Test: ``test_mechanisms.py``.
+    A number whose default is 0 may be 0.
     """
 
-    kind: ClassVar[str] = "gaussian"
+    def __post_init__(self) -> None:
+        described: Any = self
+        for field in fields(described):
+            value = getattr(self, field.name)
+            if field.type == "int" and not (isinstance(value, int) and value >= 1):
+                raise PrivacyError(f"{field.name} must be a whole number of at least 1, got {value}")
+            if field.type == "float" and not (math.isfinite(value) and (value > 0 or value == field.default == 0)):
+                raise PrivacyError(f"{field.name} must be positive and finite, got {value}")
+
+
+class _Normal(_Noisy):
+    """Noise N(0, sigma^2) on each of ``dimension`` numbers; distances are Euclidean."""
+
     sigma: float
     dimension: int
 
-    def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-        _positive_count("dimension", self.dimension)
-
-    @classmethod
-    def for_mu(cls, sensitivity: float, mu: float, dimension: int) -> Gaussian:
-        """The least noise with which a record of this sensitivity pays at most mu, rounding included."""
-        room = mu - math.sqrt(dimension) * 2.0**-GRID_BITS  # grid(sigma) <= sigma 2^-40
-        _positive("the share of the budget for a release", room)
-        return cls(sensitivity / room * (1 + 1e-15), dimension)
-
-    def loss(self, sensitivity: float) -> Loss:
-        if sensitivity == 0:
-            return Gdp(0.0)
-        return Gdp((sensitivity + rounding(self.sigma, self.dimension)) / self.sigma)
-
     def apply(self, value: Any, noise: Noise) -> Array:
         return noise.add_gaussian(value, self.sigma)
-
-    def words(self) -> str:
-        return f"Gaussian noise {self.sigma:.4g} on {self.dimension} numbers"
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
 
     @property
     def added(self) -> Added:
@@ -183,37 +152,62 @@ class Gaussian(Mechanism):
     def size(self) -> int:
         return self.dimension
 
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        return steps == 0 and dimension == self.dimension
-
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return _euclidean(before, after)
 
     def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-        return _shifts(self.sigma, before, after)
+        """Of one release whose clean value is known; what Poisson batches draw is in :meth:`DpGradient.row_worlds`."""
+        distance = _euclidean(before, after)
+        return [Shift(self.sigma, distance)] if distance else []
+
+
+def _least_noise(sensitivity: float, room: float) -> float:
+    """The scale at which this sensitivity costs ``room``, what rounding needs (grid(scale) <= scale 2^-40) being set aside."""
+    if not (math.isfinite(room) and room > 0):
+        raise PrivacyError(f"the share of the budget for a release must be positive and finite, got {room}")
+    return sensitivity / room * (1 + 1e-15)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Normal):
+    """``value + N(0, sigma^2 I)``, value in ``dimension`` numbers with bounded Euclidean sensitivity.
+
+    Lemma (Dong, Roth and Su 2022): (sensitivity / sigma)-GDP, exactly. Test: ``test_mechanisms.py``.
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    sigma: float
+    dimension: int
+
+    @classmethod
+    def for_mu(cls, sensitivity: float, mu: float, dimension: int) -> Gaussian:
+        """The least noise with which a record of this sensitivity pays at most mu, rounding included."""
+        return cls(_least_noise(sensitivity, mu - math.sqrt(dimension) * 2.0**-GRID_BITS), dimension)
+
+    def loss(self, sensitivity: float) -> Loss:
+        if sensitivity == 0:
+            return Gdp(0.0)
+        return Gdp((sensitivity + rounding(self.sigma, self.dimension)) / self.sigma)
+
+    def words(self) -> str:
+        return f"Gaussian noise {self.sigma:.4g} on {self.dimension} numbers"
 
     def worst_pair(self, bound: float) -> list[Law]:
         return [Shift(self.sigma, bound)]
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(_Noisy):
     """``value + Laplace(scale)`` per coordinate, value with bounded L1 sensitivity: pure (sensitivity / scale)."""
 
     kind: ClassVar[str] = "laplace"
     scale: float
     dimension: int
 
-    def __post_init__(self) -> None:
-        _positive("scale", self.scale)
-        _positive_count("dimension", self.dimension)
-
     @classmethod
     def for_epsilon(cls, sensitivity: float, epsilon: float, dimension: int) -> Laplace:
         """The least noise with which a record of this L1 sensitivity pays at most epsilon, rounding included."""
-        room = epsilon - dimension * 2.0**-GRID_BITS  # grid(scale) <= scale 2^-40
-        _positive("the share of the budget for a release", room)
-        return cls(sensitivity / room * (1 + 1e-15), dimension)
+        return cls(_least_noise(sensitivity, epsilon - dimension * 2.0**-GRID_BITS), dimension)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
@@ -225,16 +219,6 @@ class Laplace(Mechanism):
 
     def words(self) -> str:
         return f"Laplace noise {self.scale:.4g} on {self.dimension} numbers"
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
 
     @property
     def added(self) -> Added:
@@ -256,7 +240,7 @@ class Laplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(_Noisy):
     """Each entry keeps its category with e^eps/(e^eps + c - 1), else becomes one of the others: pure eps per entry.
 
     ``sensitivity`` counts the entries one record can change (1 for a label). The law: ``response.py``.
@@ -267,7 +251,7 @@ class RandomizedResponse(Mechanism):
     categories: int
 
     def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
+        super().__post_init__()
         if self.categories < 2:
             raise PrivacyError(f"randomised response needs at least two categories, got {self.categories}")
 
@@ -300,7 +284,7 @@ class RandomizedResponse(Mechanism):
 
 
 @dataclass(frozen=True)
-class DpGradient(Mechanism):
+class DpGradient(_Normal):
     """``steps`` noisy sums of clipped gradients; a record owns one row of the batch.
 
     ``rate=1`` is a full batch every step: exact Gaussian composition, sensitivity ``clip`` (zero-out) or ``2 clip``
@@ -322,16 +306,12 @@ class DpGradient(Mechanism):
     group: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-        _positive("clip", self.clip)
+        super().__post_init__()
         if self.group is not None:
             object.__setattr__(self, "group", tuple(self.group))
-            _positive_count("the group of rows", max(self.group))
-        if not (math.isfinite(self.slack) and self.slack >= 0):
-            raise PrivacyError(f"slack must be non-negative and finite, got {self.slack}")
-        _positive_count("steps", self.steps)
-        _positive_count("dimension", self.dimension)
-        if not 0 < self.rate <= 1:
+            if max(self.group) < 1:
+                raise PrivacyError(f"the group of rows must be at least 1, got {self.group}")
+        if self.rate > 1:
             raise PrivacyError(f"the sampling rate must lie in (0, 1], got {self.rate}")
 
     @classmethod
@@ -339,8 +319,7 @@ class DpGradient(Mechanism):
         cls, clip: float, mu: float, steps: int, dimension: int, replaces: bool = False, slack: float = 0.0
     ) -> DpGradient:
         """Full-batch steps whose total cost is at most mu."""
-        _positive_count("steps", steps)
-        step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(steps), dimension)
+        step = Gaussian.for_mu(clip * (2 if replaces else 1) + slack, mu / math.sqrt(max(steps, 1)), dimension)
         return cls(step.sigma * (1 + 1e-15), clip, steps, dimension, replaces=replaces, slack=slack)
 
     @property
@@ -355,37 +334,13 @@ class DpGradient(Mechanism):
         if self.rate == 1:
             distance = sensitivity * sum(self.rows)
             return Gdp(math.sqrt(self.steps) * (distance + slack) / self.sigma)
-        if self.group is not None:
-            return SampledGroup(self.sigma / (sensitivity + slack), self.rate, self.steps, self.group)
-        return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces)
-
-    def apply(self, value: Any, noise: Noise) -> Array:
-        return noise.add_gaussian(value, self.sigma)
+        return SampledGaussian(self.sigma / (sensitivity + slack), self.rate, self.steps, self.replaces, self.group)
 
     def words(self) -> str:
         batch = "full batches" if self.rate == 1 else f"Poisson batches of rate {self.rate:.4g}"
         noise = f"clip {self.clip:g}, noise {self.sigma:.4g} on {self.dimension} numbers"
-        return f"{self.steps} gradient steps, {noise}, {batch}" + (
-            f", groups of {self.group} rows" if self.group else ""
-        )
-
-    @property
-    def unbounded(self) -> str:
-        """Why there is no finite epsilon, in words; empty if there is one."""
-        return ""
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge whose cost a local certificate states; empty where there is none."""
-        return ""
-
-    @property
-    def added(self) -> Added:
-        return Added.gaussian(self.sigma)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
+        rows = f", groups of {self.group} rows" if self.group else ""
+        return f"{self.steps} gradient steps, {noise}, {batch}{rows}"
 
     @property
     def sums(self) -> NoisySums:
@@ -395,19 +350,8 @@ class DpGradient(Mechanism):
     def poisson(self) -> DpGradient | None:
         return self if self.rate < 1 else None
 
-    def fills(self, dimension: int, steps: int, bound: float, replaces: bool) -> bool:
-        wanted = (dimension, steps, bound, replaces, 1.0)
-        return (self.dimension, self.steps, self.clip, self.replaces, self.rate) == wanted
-
     def allowance(self, bound: float) -> float:
         return bound * sum(self.rows)
-
-    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
-        return _euclidean(before, after)
-
-    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-        """Of one step whose sums are known; what batches draw is in :meth:`row_worlds`."""
-        return _shifts(self.sigma, before, after)
 
     def row_worlds(self, before: Array, after: Array) -> list[Law]:
         """Of all steps on Poisson batches, from (rows, steps, numbers) tables of the rows that differ.
@@ -432,7 +376,7 @@ class DpGradient(Mechanism):
 
 
 @dataclass(frozen=True)
-class EdgeFlips(Mechanism):
+class EdgeFlips(_Noisy):
     """One coin per pair of slots: the pair changes between friends and strangers with probability 1/(e^eps + 1).
 
     Value and result are sorted pair numbers (``graph`` codes of the pairs that are joined), out of ``pairs`` possible ones.
@@ -444,10 +388,6 @@ class EdgeFlips(Mechanism):
     shaped: ClassVar[bool] = False
     epsilon: float
     pairs: int
-
-    def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
-        _positive_count("pairs", self.pairs)
 
     @property
     def flips(self) -> BitFlips:
@@ -481,7 +421,7 @@ class EdgeFlips(Mechanism):
 
 
 @dataclass(frozen=True)
-class GumbelTop(Mechanism):
+class GumbelTop(_Noisy):
     """In each of ``rows`` rows the ``picks`` columns of the largest values after Gumbel(scale) noise on every entry.
 
     The same law as ``picks`` successive choices by the exponential mechanism. One record moves entries by at most
@@ -494,11 +434,6 @@ class GumbelTop(Mechanism):
     picks: int
     rows: int
     columns: int
-
-    def __post_init__(self) -> None:
-        _positive("scale", self.scale)
-        for what in ("picks", "rows", "columns"):
-            _positive_count(what, getattr(self, what))
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
@@ -553,21 +488,6 @@ class Exact(Mechanism):
 
     def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
         return [] if np.array_equal(before, after) else [Visible()]
-
-
-def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
-    """The first world's clean value minus the second's."""
-    change: Array = np.asarray(before, dtype=np.float64) - after
-    return change
-
-
-def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
-    return float(np.linalg.norm(_change(before, after)))
-
-
-def _shifts(sigma: float, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
-    distance = _euclidean(before, after)
-    return [Shift(sigma, distance)] if distance else []
 
 
 def mechanism_to_json(mechanism: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from graphveil.errors import PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, Loss, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
-from graphveil.privacy.mechanisms import Exact, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
 from graphveil.privacy.promise import Adjacency, Promise
 
 ROUND_FIELDS = ("part", "hears", "reporters")
@@ -98,9 +98,20 @@ class Slot:
     slack: float = 0.0
     query_labels: bool = False
 
+    def release(self, mu: float) -> Release:
+        """The release of the slot with which nobody pays more than mu; without noise if mu is infinite (epsilon = inf)."""
+        worst = max(self.sensitivity.values())
+        mechanism: Mechanism = Exact(max(self.steps, 1))
+        if math.isfinite(mu) and self.steps:
+            mechanism = DpGradient.for_mu(worst, mu, self.steps, self.dimension, self.replaces, self.slack)
+        elif math.isfinite(mu):
+            mechanism = Gaussian.for_mu(worst, mu, self.dimension)
+        return Release(self.name, mechanism, self.sensitivity, self.lemma)
+
     def filled_by(self, release: Release) -> bool:
         """Whether this is the Gaussian release (or gradient session) of the slot, at whatever share."""
-        return release.mechanism.fills(self.dimension, self.steps, max(self.sensitivity.values()), self.replaces)
+        found, wanted = (mechanism_to_json(made.mechanism) for made in (release, self.release(1.0)))
+        return found | {"sigma": 0} == wanted | {"sigma": 0}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -158,10 +169,6 @@ class Plan:
         """The kinds of records that pay."""
         return self.promise.payers(self.facts, (kind for step in self.steps for kind in step.sensitivity))
 
-    @property
-    def entries(self) -> tuple[Release | Slot, ...]:
-        return self.steps
-
     def step(self, name: str) -> Release | Slot:
         for step in self.steps:
             if step.name == name:
@@ -174,9 +181,6 @@ class Plan:
         if not isinstance(step, Release):
             raise PrivacyError(f"{name!r} is a slot: its share is chosen at run time")
         return step
-
-    def losses(self, kind: str) -> tuple[Loss, ...]:
-        return compose(step.loss(kind) for step in self.steps if isinstance(step, Release))
 
     def epsilon(self, delta: float | None = None) -> float:
         """The epsilon of whoever pays most; for an adaptive plan the promise itself (the curator is a filter)."""

@@ -85,6 +85,8 @@ class Guarantee:
         return f"{self.level} / {self.adjacency} / {self.relation}"
 
 
+K_NEEDED = "k-neighbor level needs k (and only it takes --k): how many of a person's edges are protected"
+BOUND_NEEDED = "adjacency bounded-degree needs max_degree (and only it takes one): the promised largest degree"
 FAMILY: dict[str, type[Promise]] = {}  # promises with a class of their own, by level
 
 
@@ -111,18 +113,14 @@ class Promise:
         if self.adjacency not in ADJACENCIES[self.level]:
             allowed = ", ".join(ADJACENCIES[self.level])
             raise InputError(f"level {self.level} has no adjacency {self.adjacency}; it has: {allowed}")
-        if (self.level is Level.K_NEIGHBOR) != (self.k is not None):
-            raise InputError(
-                "k-neighbor level needs k (and only it takes k): how many of a person's edges are protected"
-            )
-        if self.k is not None and not _whole(self.k):
-            raise InputError(f"k must be a whole number of at least 1, got {self.k}")
-        if (self.adjacency is Adjacency.BOUNDED_DEGREE) != (self.max_degree is not None):
-            raise InputError(
-                "adjacency bounded-degree needs max_degree (and only it takes one): the promised largest degree"
-            )
-        if self.max_degree is not None and not _whole(self.max_degree):
-            raise InputError(f"max_degree must be a whole number of at least 1, got {self.max_degree}")
+        for name, value, belongs, why in (
+            ("k", self.k, self.level is Level.K_NEIGHBOR, K_NEEDED),
+            ("max_degree", self.max_degree, self.adjacency is Adjacency.BOUNDED_DEGREE, BOUND_NEEDED),
+        ):
+            if belongs != (value is not None):
+                raise InputError(why)
+            if belongs and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**12):
+                raise InputError(f"{name} must be a whole number of at least 1, got {value}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -177,15 +175,8 @@ class Promise:
         family = FAMILY.get(fields["level"])
         if family is not None and cls is Promise:
             return family.from_json(fields)
-        return cls(
-            level=Level(fields["level"]),
-            adjacency=Adjacency(fields["adjacency"]),
-            relation=Relation(fields["relation"]),
-            epsilon=float(fields["epsilon"]),
-            delta=fields.get("delta"),
-            k=fields.get("k"),
-            max_degree=fields.get("max_degree"),
-        )
+        known: dict[str, Any] = {name: fields.get(name) for name in cls.__dataclass_fields__}
+        return cls(**known | {"epsilon": float(fields["epsilon"])})
 
     @classmethod
     def parse(
@@ -217,26 +208,31 @@ class Promise:
             given = [name for name, value in central.items() if value is not None]
             if given:
                 raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
-            budgets = dict(zip(("features", "labels", "edges"), parts, strict=True))
-            asked = {part: "withheld" if budget is None else budget for part, budget in budgets.items()}
-            return FAMILY[Level.LOCAL].from_json({**asked, "delta": delta or 0.0})
+            budgets = ("withheld" if part is None else part for part in parts)
+            named = dict(zip(("features", "labels", "edges"), budgets, strict=True))
+            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0})
         if local:
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
-        return _parse_central(
-            parse_name(Level, level),
-            epsilon,
-            delta,
-            k,
-            None if adjacency is None else parse_name(Adjacency, adjacency),
-            parse_name(Relation, relation),
-            max_degree,
-            directed,
-            supported,
-        )
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**12
+        asked, sense = parse_name(Level, level), None if adjacency is None else parse_name(Adjacency, adjacency)
+        if directed and asked is not Level.EDGE:
+            raise InputError("--directed belongs to --level edge")
+        if asked is Level.NONE:
+            if epsilon is not None:
+                raise InputError("--level none takes no --epsilon: nothing is protected")
+            return NonPrivate()
+        if epsilon is None:
+            raise InputError(f"--level {asked} needs --epsilon")
+        if asked is Level.EDGE and relation != Relation.ZERO_OUT:
+            raise InputError("level edge adds or removes one edge; it takes no --relation")
+        if directed and sense is Adjacency.EDGE_UNDIRECTED:
+            raise InputError("--directed contradicts --adjacency edge-undirected")
+        if sense is None:
+            known = {guarantee.adjacency for guarantee in supported if asked is guarantee.level is Level.NODE}
+            wanted = ADJACENCIES[asked] if max_degree is None else (Adjacency.BOUNDED_DEGREE,)
+            first = Adjacency.EDGE_DIRECTED if directed else ADJACENCIES[asked][0]
+            sense = next((found for found in wanted if found in known), first)
+        bound = max_degree if asked is Level.NODE else None
+        return Promise(asked, sense, parse_name(Relation, relation), epsilon, delta, k, bound)
 
 
 def parse_name(kind: type[E], value: str) -> E:
@@ -256,14 +252,8 @@ def NodeLevel(
     relation: str = "zero-out",
 ) -> Promise:
     """Protect one person: features, label and contacts, in the sense of ``adjacency``."""
-    return Promise(
-        Level.NODE,
-        parse_name(Adjacency, adjacency),
-        parse_name(Relation, relation),
-        epsilon,
-        delta,
-        max_degree=max_degree,
-    )
+    names = parse_name(Adjacency, adjacency), parse_name(Relation, relation)
+    return Promise(Level.NODE, *names, epsilon, delta, max_degree=max_degree)
 
 
 def KNeighborLevel(k: int, epsilon: float, delta: float | None = None, relation: str = "zero-out") -> Promise:
@@ -280,43 +270,3 @@ def EdgeLevel(epsilon: float, delta: float | None = None, directed: bool = False
 def NonPrivate() -> Promise:
     """No protection at all: the ordinary pipeline, said so on the certificate."""
     return Promise(Level.NONE, Adjacency.NONE, Relation.ZERO_OUT, math.inf)
-
-
-def _parse_central(
-    level: Level,
-    epsilon: float | None,
-    delta: float | None,
-    k: int | None,
-    adjacency: Adjacency | None,
-    relation: Relation,
-    max_degree: int | None,
-    directed: bool,
-    supported: Collection[Guarantee],
-) -> Promise:
-    if directed and level is not Level.EDGE:
-        raise InputError("--directed belongs to --level edge")
-    if level is Level.NONE:
-        if epsilon is not None:
-            raise InputError("--level none takes no --epsilon: nothing is protected")
-        return NonPrivate()
-    if epsilon is None:
-        raise InputError(f"--level {level} needs --epsilon")
-    if level is not Level.K_NEIGHBOR and k is not None:
-        raise InputError("--k belongs to --level k-neighbor")
-    if adjacency is not None and adjacency not in ADJACENCIES[level]:
-        raise InputError(f"level {level} has no adjacency {adjacency}; it has: {', '.join(ADJACENCIES[level])}")
-    if level is Level.EDGE:
-        if relation is not Relation.ZERO_OUT:
-            raise InputError("level edge adds or removes one edge; it takes no --relation")
-        if directed and adjacency is Adjacency.EDGE_UNDIRECTED:
-            raise InputError("--directed contradicts --adjacency edge-undirected")
-        return EdgeLevel(epsilon, delta, directed or adjacency is Adjacency.EDGE_DIRECTED)
-    if level is Level.K_NEIGHBOR:
-        if k is None:
-            raise InputError("--level k-neighbor needs --k: how many of a person's edges are protected")
-        return KNeighborLevel(k, epsilon, delta, relation)
-    if adjacency is None:
-        known = {guarantee.adjacency for guarantee in supported if guarantee.level is level}
-        order = ADJACENCIES[level] if max_degree is None else (Adjacency.BOUNDED_DEGREE,)
-        adjacency = next((found for found in order if found in known), Adjacency.RECORD)
-    return NodeLevel(epsilon, delta, adjacency, max_degree, relation)

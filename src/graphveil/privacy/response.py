@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphveil.privacy.noise import Array, Noise
-
-COIN = 2.0**-53
+from graphveil.privacy.noise import COIN, Array, Noise
 
 
 def coin_below(probability: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import graphveil.exchange.randomizers  # noqa: F401  rounds on certificates name randomizers by kind
 from graphveil.errors import InputError
@@ -15,14 +14,9 @@ from graphveil.methods.registry import build, method_class
 from graphveil.privacy.certificate import Certificate
 
 
-def as_certificate(body: Any) -> Certificate:
-    """A certificate from its JSON, central or local, schema 1 or 2."""
-    return Certificate.from_json(body)
-
-
 def read_certificate(run: Path) -> Certificate:
     """The certificate in a run folder."""
-    return as_certificate(read_json(run / "certificate.json"))
+    return Certificate.from_json(read_json(run / "certificate.json"))
 
 
 def method_of(certificate: Certificate, earlier: bool = False) -> PrivateMethod:
@@ -31,7 +25,10 @@ def method_of(certificate: Certificate, earlier: bool = False) -> PrivateMethod:
     if earlier:
         known = method_class(certificate.method, certificate.mode)
         options = {name: value for name, value in options.items() if accepts(known, name, value)}
-    return build(certificate.method, options)
+    try:
+        return build(certificate.method, options)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the certificate cannot be read: {type(error).__name__}: {error}") from None
 
 
 def load_model(path: str | Path) -> Model:

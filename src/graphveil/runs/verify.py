@@ -12,7 +12,7 @@ from graphveil.methods.model import file_digests
 from graphveil.privacy.certificate import SCHEMA, Certificate, digest
 from graphveil.privacy.certificate_schema1 import upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
-from graphveil.runs.load import as_certificate, method_of
+from graphveil.runs.load import method_of, read_certificate
 
 TOLERANCE = 1e-6
 SCOPE = (
@@ -26,23 +26,15 @@ def verify_run(run: Path) -> tuple[list[str], float | None]:
     """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
     body, ledger = read_json(run / "certificate.json"), read_json_lines(run / "ledger.jsonl")
     try:
-        certificate = as_certificate(body)
-        earlier = body["schema"] != SCHEMA
+        certificate, earlier = read_certificate(run), body["schema"] != SCHEMA
         method = method_of(certificate, earlier)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plan = method.plan(certificate.facts, certificate.promise)
-        derived = Certificate.of(
-            plan,
-            certificate.releases,
-            method=method.name,
-            mode=method.mode,
-            parameters=certificate.parameters if earlier else method.get_params(),
-            public=certificate.public,
-            assumptions=certificate.assumptions,
-            seed=certificate.seed,
-            holders=certificate.holders,
-        )
+        kept = {name: getattr(certificate, name) for name in ("public", "assumptions", "seed", "holders")}
+        options = certificate.parameters if earlier else method.get_params()
+        made_by = {"method": method.name, "mode": method.mode, "parameters": options}
+        derived = Certificate.of(plan, certificate.releases, **made_by, **kept)
         found = disagreements(body, ledger, certificate, derived, plan)
     except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         return [f"the certificate cannot be interpreted: {error}"], None

@@ -57,21 +57,15 @@ def rate_bounds(hits: Any, trials: int, false_hits: Any, others: int, delta: flo
     return bounds
 
 
-def epsilon_lower_bound(
-    first: Array, second: Array, delta: float = 0.0, confidence: float = CONFIDENCE, thresholds: int = THRESHOLDS
-) -> LowerBound:
+def epsilon_lower_bound(first: Array, second: Array, delta: float = 0.0, confidence: float = CONFIDENCE) -> LowerBound:
     """The bound from scores drawn in the first world (they should be larger) and in the second; equally many of each."""
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1 or len(first) < 4:
         raise ValueError("the two worlds need equally many scores, at least four")
     half, error = max(1, int(CHOOSING * len(first))), (1 - confidence) / 2
-    chosen = max(
-        (_best(sign * a[:half], sign * b[:half], delta, error, thresholds) + (sign, a, b) for sign, a, b in (
-            (1, first, second), (-1, second, first)
-        )),
-        key=lambda found: found[0],
-    )  # fmt: skip
-    _, threshold, sign, a, b = chosen
+    sides = (1, first, second), (-1, second, first)
+    found = [(*_best(sign * a[:half], sign * b[:half], delta, error), sign, a, b) for sign, a, b in sides]
+    _, threshold, sign, a, b = max(found, key=lambda side: side[0])
     rest = len(first) - half
     hits = int(np.count_nonzero(sign * a[half:] >= threshold))
     false_hits = int(np.count_nonzero(sign * b[half:] >= threshold))
@@ -104,23 +98,18 @@ def likelihood_lower_bound(
     return LowerBound(epsilon, delta, confidence, trials, epsilon, least, 0)
 
 
-def _best(a: Array, b: Array, delta: float, error: float, thresholds: int) -> tuple[float, float]:
+def _best(a: Array, b: Array, delta: float, error: float) -> tuple[float, float]:
     """The threshold with the best bound on these samples: quantiles of both worlds, dense in their tails."""
-    tails = np.geomspace(4 / len(a), 0.5, thresholds // 4)
+    tails = np.geomspace(4 / len(a), 0.5, THRESHOLDS // 4)
     levels = np.concatenate([tails, 1 - tails])
-    pooled = np.concatenate([_quantiles(a, levels), _quantiles(b, levels)])
+    places = np.clip(np.ceil(levels * len(a)).astype(np.int64) - 1, 0, len(a) - 1)
+    a, b = np.sort(a), np.sort(b)
+    pooled = np.concatenate([a[places], b[places]])
     values = np.unique(pooled[~np.isnan(pooled)])
-    hits = len(a) - np.searchsorted(np.sort(a), values, side="left")
-    false_hits = len(b) - np.searchsorted(np.sort(b), values, side="left")
+    hits, false_hits = (len(side) - np.searchsorted(side, values, side="left") for side in (a, b))
     bounds = _bound(hits, false_hits, len(a), delta, error)
     best = int(np.argmax(bounds))
     return float(bounds[best]), float(values[best])
-
-
-def _quantiles(scores: Array, levels: Array) -> Array:
-    ordered = np.sort(scores)
-    places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
-    return ordered[places]
 
 
 def _bound(hits: Any, false_hits: Any, trials: int, delta: float, error: float) -> Array:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import replace
 from typing import Any
 
-from graphveil.audit.central.bounds import declared_pair, lock_step
 from graphveil.audit.central.conformance import awkward_graph, inspect_method
-from graphveil.audit.central.one_run import MOST_DELTA, one_run_audit
-from graphveil.audit.result import Audit, Evidence, Share
+from graphveil.audit.central.lock_step import declared_pair, lock_step
+from graphveil.audit.central.one_run import one_run_audit
+from graphveil.audit.result import Audit
 from graphveil.audit.settings import audit_settings, awkward_nodes, dense
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
 from graphveil.graph.validate import validate
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Level, Promise
 from graphveil.progress import Progress, silent
 
 RUNS = 2
 GENERATED_DELTA = 1e-4  # the default delta of a graph of 33 people would be 0.01
+CORRECTED_NOISE = "with the paper's countable errors corrected its noise is worth epsilon"
 CHECKS = (
     "the accounted epsilon is the promised one, and the ledger is the plan",
     "every release moves by at most its declared sensitivity on every neighbour",
@@ -63,51 +62,35 @@ def audit_central(
         raise InputError("epsilon = inf promises nothing: there is nothing to audit")
     settings = audit_settings(method) if small else {}
     method = method.clone().set_params(**settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _audit(method, promise, data, name, settings, runs, samples, seed, outside, tell, started)
-
-
-def _audit(
-    method: PrivateMethod,
-    promise: Promise,
-    data: Any,
-    name: str,
-    settings: dict[str, Any],
-    runs: int,
-    samples: int | None,
-    seed: int,
-    outside: bool,
-    tell: Progress,
-    started: float,
-) -> Audit:
     if data is None:
         data, names = awkward_graph(method, seed)
         name = "worst-case graph (generated)"
-        promise = _with_delta(promise, GENERATED_DELTA)
+        promise = promise.at(GENERATED_DELTA) if promise.delta is None else promise
     else:
         data = dense(data)
         names = awkward_nodes(data, seed)
-    facts = PublicFacts.of(data)
-    lists = validate(data, on_bad_rows="zero").lists
-    widest = int(max(lists.out_degrees.max(), lists.in_degrees.max()))
-    if promise.max_degree is not None and widest > promise.max_degree:
-        raise InputError(
-            f"the promise says that nobody has more than {promise.max_degree} contacts, but this graph has a node with {widest}: "
-            f"say --max-degree {widest}, or give other --data"
-        )
-    plan = method.plan(method.facts(data), promise)
-    promise = plan.promise
-    tell("conformance", 0, 1)
-    report = inspect_method(method, [promise], seed, (data, names))
-    tell("conformance", 1, 1)
-    evidence, failures = lock_step(method, plan, data, names, runs, samples, seed, tell)
-    accounted, understated = declared_pair(plan, samples, seed)
-    failures = [*report.failures, *failures, *understated]
-    if outside and plan.steps:
-        tell("one run", 0, 1)
-        evidence.append(_one_run(method, promise, seed))
-        tell("one run", 1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        facts = PublicFacts.of(data)
+        lists = validate(data, on_bad_rows="zero").lists
+        widest = int(max(lists.out_degrees.max(), lists.in_degrees.max()))
+        if promise.max_degree is not None and widest > promise.max_degree:
+            raise InputError(
+                f"the promise says that nobody has more than {promise.max_degree} contacts, but this graph has a node with "
+                f"{widest}: say --max-degree {widest}, or give other --data"
+            )
+        plan = method.plan(method.facts(data), promise)
+        promise = plan.promise
+        tell("conformance", 0, 1)
+        report = inspect_method(method, [promise], seed, (data, names))
+        tell("conformance", 1, 1)
+        evidence, failures = lock_step(method, plan, data, names, runs, samples, seed, tell)
+        accounted, understated = declared_pair(plan, samples, seed)
+        failures = [*report.failures, *failures, *understated]
+        if outside and plan.steps:
+            tell("one run", 0, 1)
+            evidence.append(one_run_audit(method, promise, seed))
+            tell("one run", 1, 1)
     return Audit(
         method=method.name,
         mode=method.mode,
@@ -116,34 +99,14 @@ def _audit(
         settings=settings,
         claimed=promise.epsilon if plan.claim is None else plan.claim,
         provable=plan.epsilon() if plan.provable else math.inf,
-        shares=tuple(Share(release, *moved) for release, moved in report.moved.items()),
+        shares=tuple(report.moved.values()),
         failures=tuple(failures),
         codes=tuple(sorted(report.codes)),
         evidence=tuple(evidence),
         accounting=tuple(accounted),
         witnesses=witnesses(method.name, [gap.code for gap in plan.gaps]),
         checks=CHECKS,
-        notes=_notes(plan),
+        notes=() if plan.corrected is None else (f"{CORRECTED_NOISE} {plan.corrected:.4g}",),
         seed=seed,
         seconds=time.perf_counter() - started,
     )
-
-
-def _with_delta(promise: Promise, delta: float) -> Promise:
-    return promise if promise.delta is not None else replace(promise, delta=delta)
-
-
-def _notes(plan: Plan) -> tuple[str, ...]:
-    if plan.corrected is None:
-        return ()
-    return (f"with the paper's countable errors corrected its noise is worth epsilon {plan.corrected:.4g}",)
-
-
-def _one_run(method: PrivateMethod, promise: Promise, seed: int) -> Evidence:
-    """End to end: the trained model alone is looked at."""
-    found = one_run_audit(method, promise, seed)
-    how = (
-        f"{found.correct} of {found.guesses} guesses right about {found.canaries} canaries of one run, from the model alone "
-        f"(delta at most {MOST_DELTA:g})"
-    )
-    return Evidence("one run", found.epsilon, how, found.confidence, details=found.to_json())

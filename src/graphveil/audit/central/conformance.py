@@ -5,36 +5,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import kstest
 
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
-from graphveil.audit.central.replay import Diverged, Event, Recorder, Replayer
+from graphveil.audit.central.noise_checks import batch_law, noise_law
+from graphveil.audit.central.replay import Diverged, Recorder, Recording
+from graphveil.audit.result import Failure, Share
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
-from graphveil.privacy.noise import Added, Array
-from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 TOLERANCE = 1e-9
-FALSE_ALARM = 6.0  # standard errors: a correct scale fails with probability below 1e-8 per release
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One check that did not hold, where, and how it showed."""
-
-    check: str
-    release: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.check} {self.release}: {self.detail}".replace(" :", ":")
+UNACCOUNTED = "private data were read without noise and without account"
 
 
 @dataclass
@@ -45,8 +33,12 @@ class Findings:
     promises: list[Promise] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
-    largest: dict[str, float] = field(default_factory=dict)
-    moved: dict[str, tuple[float, float]] = field(default_factory=dict)  # measured, declared, at the largest share
+    moved: dict[str, Share] = field(default_factory=dict)  # at the largest share
+
+    @property
+    def largest(self) -> dict[str, float]:
+        """The largest part of its declared sensitivity by which each release has moved."""
+        return {name: share.part for name, share in self.moved.items()}
 
     def add(self, plan: Plan, failure: Failure) -> None:
         self.failures.append(failure)
@@ -136,9 +128,9 @@ def _check_promise(
     known = plan.epsilon() if plan.provable else plan.corrected
     if known is not None and known > promise.epsilon * (1 + TOLERANCE):
         report.add(plan, Failure("promise", "", f"epsilon {known:.4g} is accounted, {promise.epsilon:g} was promised"))
-    recorder = Recorder()
+    run = Recording(method, plan, data, seed)
     try:
-        model = method.fit(data, promise, seed=seed, tape=recorder, on_bad_rows="zero", plan=plan)
+        model = run.run(data, run.recorder)
     except PrivacyError as error:
         report.add(plan, Failure("refused", "", str(error)))
         return
@@ -146,131 +138,52 @@ def _check_promise(
         report.add(plan, Failure("ledger", "", "the releases that happened are not those of the plan"))
     if model.certificate.epsilon is not None and model.certificate.epsilon > plan.epsilon() * (1 + TOLERANCE):
         report.add(plan, Failure("ledger", "", "the ledger cost more than the plan"))
+    left, events = Outcome.of(model, data), run.recorder.events
     for failure in (
-        *_noise_law(recorder.events),
-        *_peeks(recorder.events),
-        *_repeats(method, data, plan, recorder, seed),
+        *noise_law(events),
+        *(Failure("unaccounted", name, UNACCOUNTED) for name in sorted({e.name for e in events if e.what == "peek"})),
+        *_repeats(run),
+        *_without_noise(run),
+        *_bad_row(run, names, report),
+        *batch_law(events, model.certificate.releases),
     ):
         report.add(plan, failure)
-    for failure in (
-        *_without_noise(method, data, promise),
-        *_bad_row(method, data, names, plan, recorder, report, seed),
-    ):
-        report.add(plan, failure)
-    for failure in _batch_law(recorder.events, model.certificate.releases):
-        report.add(plan, failure)
-    left = Outcome.of(model, data)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
-        for failure in _replay(method, neighbour, plan, recorder.events, left, report, seed):
+        for failure in _replay(run, neighbour, left, report):
             report.add(plan, failure)
 
 
-def _replay(
-    method: PrivateMethod,
-    neighbour: Neighbour,
-    plan: Plan,
-    events: list[Event],
-    left: Outcome | None,
-    report: Findings,
-    seed: int,
-) -> Iterable[Failure]:
+def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: Findings) -> Iterable[Failure]:
     """Same path, clean values within the declared sensitivity, and a model made of released values only."""
-    replayer = Replayer(events, neighbour.record)
     try:
-        model = method.fit(neighbour.data, plan.promise, seed=seed, tape=replayer, on_bad_rows="zero", plan=plan)
-        replayer.finish()
-    except Diverged as error:
-        yield Failure("path", "", f"{error} ({neighbour.story})")
+        model, replayer = run.replay(neighbour)
+    except (Diverged, PrivacyError) as error:
+        check = "path" if isinstance(error, Diverged) else "refused"
+        yield Failure(check, "", f"{error} ({neighbour.story})")
         return
-    except PrivacyError as error:
-        yield Failure("refused", "", f"{error} ({neighbour.story})")
-        return
-    for name, distance, bound in _worst(replayer, neighbour.kind):
-        share = distance / bound if bound else (math.inf if distance > TOLERANCE else 0.0)
-        if share >= report.largest.get(name, -1.0):
-            report.largest[name], report.moved[name] = share, (distance, bound)
-        if distance > bound * (1 + TOLERANCE) + TOLERANCE:
-            yield Failure("sensitivity", name, f"moved by {distance:.4g}, declared {bound:.4g} ({neighbour.story})")
-    if left is not None and not any(event.what == "peek" for event in events):
+    worst: dict[str, Share] = {}
+    for step in replayer.measured:
+        name, mechanism = step.release.name, step.release.mechanism
+        if mechanism.random and (name not in worst or step.distance >= worst[name].measured):
+            worst[name] = Share(name, step.distance, mechanism.allowance(step.release.bound(neighbour.kind)))
+    for name, share in worst.items():
+        if name not in report.moved or share.part >= report.moved[name].part:
+            report.moved[name] = share
+        if not share.kept:
+            moved = f"moved by {share.measured:.4g}, declared {share.declared:.4g} ({neighbour.story})"
+            yield Failure("sensitivity", name, moved)
+    if left is not None and not run.peeked:
         for what in left.differences(model, neighbour):
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
 
 
-def _worst(replayer: Replayer, kind: str) -> list[tuple[str, float, float]]:
-    worst: dict[str, tuple[float, float]] = {}
-    for measured in replayer.measured:
-        release = measured.release
-        if release.mechanism.random and measured.distance >= worst.get(release.name, (-1.0, 0.0))[0]:
-            worst[release.name] = (measured.distance, release.mechanism.allowance(release.bound(kind)))
-    return [(name, distance, bound) for name, (distance, bound) in worst.items()]
-
-
-def additions(events: list[Event]) -> Iterator[tuple[Event, Added]]:
-    """The releases that added noise number by number, and that noise."""
-    for event in events:
-        if event.mechanism is not None and (added := event.mechanism.added) is not None:
-            yield event, added
-
-
-def _noise_law(events: list[Event]) -> Iterator[Failure]:
-    """Noise has the declared scale and law, lies on the grid and is never used twice."""
-    seen: dict[bytes, str] = {}
-    by_name: dict[tuple[str, Callable[[Any], Array]], list[Array]] = {}
-    for event, added in additions(events):
-        residual = added.residual(event.clean, event.released)
-        by_name.setdefault((event.name, added.distribution), []).append(residual)
-        head = np.round(residual[:16], 6).tobytes()
-        if head in seen:
-            yield Failure("noise", event.name, f"the noise of {seen[head]} was used again")
-        seen[head] = event.name
-    off_grid = [event.name for event, added in additions(events) if not added.on_grid(event.released)]
-    if off_grid:
-        betrayed = "released values are off the public grid: last digits may betray the input"
-        yield Failure("noise", off_grid[0], betrayed)
-    for (name, law), parts in by_name.items():
-        sample = np.concatenate(parts)
-        spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
-        if abs(float(np.mean(sample**2)) - 1) > FALSE_ALARM * spread:
-            yield Failure("noise", name, f"its variance is {np.mean(sample**2):.3g} of the declared one")
-        elif kstest(sample, law).pvalue < 1e-9:
-            yield Failure("noise", name, "it does not have the declared law")
-        if len(np.unique(np.round(np.abs(sample), 8))) < 0.99 * len(sample):
-            yield Failure("noise", name, "numbers are not drawn one by one: values repeat, perhaps with another sign")
-
-
-def _peeks(events: list[Event]) -> Iterable[Failure]:
-    for name in sorted({event.name for event in events if event.what == "peek"}):
-        yield Failure("unaccounted", name, "private data were read without noise and without account")
-
-
-def _batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
-    """Batches are Poisson: independent coins of the declared rate, new ones every step."""
-    rates = {r.name: r.mechanism.poisson.rate for r in releases if r.mechanism.poisson}
-    drawn: dict[str, list[np.ndarray]] = {}
-    for event in events:
-        if event.what == "coins" and event.name in rates:
-            drawn.setdefault(event.name, []).append(event.released)
-    for name, coins in drawn.items():
-        table, rate = np.array(coins, dtype=float), rates[name]
-        error = math.sqrt(rate * (1 - rate) / table.size)
-        if abs(table.mean() - rate) > FALSE_ALARM * error:
-            yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
-        sizes = table.sum(axis=1)
-        poisson = rate * (1 - rate) * table.shape[1]  # the variance of their sizes
-        least = poisson * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
-        if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
-            yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
-        if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
-            yield Failure("batches", name, "every step draws the same batch")
-
-
-def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, seed: int) -> Iterable[Failure]:
+def _repeats(run: Recording) -> Iterable[Failure]:
     """A seeded run repeats exactly; unseeded runs differ."""
     again, free, other = Recorder(), Recorder(), Recorder()
-    method.fit(data, plan.promise, seed=seed, tape=again, on_bad_rows="zero", plan=plan)
-    method.fit(data, plan.promise, tape=free, plan=plan)
-    method.fit(data, plan.promise, tape=other, plan=plan)
-    pairs = zip(first.events, again.events, strict=False)
+    run.run(run.data, again)
+    for unseeded in (free, other):
+        run.method.fit(run.data, run.plan.promise, tape=unseeded, plan=run.plan)
+    pairs = zip(run.recorder.events, again.events, strict=False)
     if any(not np.array_equal(a.released, b.released) for a, b in pairs):
         yield Failure("seed", "", "two runs with one seed released different values")
     for a, b in zip(free.events, other.events, strict=False):
@@ -279,10 +192,10 @@ def _repeats(method: PrivateMethod, data: object, plan: Plan, first: Recorder, s
             return
 
 
-def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Iterable[Failure]:
+def _without_noise(run: Recording) -> Iterable[Failure]:
     """epsilon = inf: every release is the clean value, said so on the certificate."""
     recorder = Recorder()
-    certificate = method.fit(data, replace(promise, epsilon=math.inf), tape=recorder).certificate
+    certificate = run.method.fit(run.data, replace(run.plan.promise, epsilon=math.inf), tape=recorder).certificate
     for event in recorder.events:
         if event.what == "release" and not np.array_equal(event.clean, event.released):
             yield Failure("infinite epsilon", event.name, "noise was added although none was asked for")
@@ -292,24 +205,15 @@ def _without_noise(method: PrivateMethod, data: object, promise: Promise) -> Ite
         yield Failure("infinite epsilon", "", "the certificate claims a guarantee for a run without noise")
 
 
-def _bad_row(
-    method: PrivateMethod,
-    data: object,
-    names: dict[str, int],
-    plan: Plan,
-    recorder: Recorder,
-    report: Findings,
-    seed: int,
-) -> Iterable[Failure]:
+def _bad_row(run: Recording, names: dict[str, int], report: Findings) -> Iterable[Failure]:
     """A row of NaN is refused, or zeroed on request; it moves no release by more than any other record could."""
-    promise = plan.promise
+    promise, hub = run.plan.promise, names["hub"]
     if promise.level is Level.EDGE:
         return
-    hub = names["hub"]
-    poisoned = data.clone()  # type: ignore[attr-defined]
+    poisoned = run.data.clone()
     poisoned.x[hub, 0] = math.nan
     try:
-        method.fit(poisoned, promise, seed=seed, plan=plan)
+        run.method.fit(poisoned, promise, seed=run.seed, plan=run.plan)
         yield Failure("bad row", "", "a row with NaN was accepted silently")
     except InputError:
         pass
@@ -317,4 +221,4 @@ def _bad_row(
         yield Failure("bad row", "", str(error))
     if promise.relation is Relation.ZERO_OUT:
         neighbour = Neighbour(poisoned, "a hub with a NaN feature", hub, "train")
-        yield from _replay(method, neighbour, plan, recorder.events, None, report, seed)
+        yield from _replay(run, neighbour, None, report)

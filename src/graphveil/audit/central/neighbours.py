@@ -15,6 +15,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 
@@ -29,12 +30,10 @@ class Neighbour:
     kind: str
 
 
-def worst_case_graph(
-    seed: int = 0, clique: int = 8, features: int = 6, classes: int = 3
-) -> tuple[Data, dict[str, int]]:
+def worst_case_graph(seed: int = 0, clique: int = 8) -> tuple[Data, dict[str, int]]:
     """A small undirected graph with every awkward node, and the names of those nodes."""
     rng = np.random.default_rng(seed)
-    leaves, ring = 10, 12
+    leaves, ring, features, classes = 10, 12, 6, 3
     star = [(0, leaf) for leaf in range(1, leaves + 1)]
     first = leaves + 1
     members = [(first + i, first + j) for i in range(clique) for j in range(i)]
@@ -51,15 +50,8 @@ def worst_case_graph(
     kinds = rng.permutation(np.arange(nodes) % 5)  # two fifths train, a fifth each calibration, query and in no mask
     kinds[[0, start + 1, first]] = 0
     kinds[[last, isolated]] = [2, 0]
-    data = Data(
-        x=torch.from_numpy(x),
-        edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1], untidy], axis=1)),
-        y=torch.from_numpy(y),
-        train_mask=torch.from_numpy((kinds == 0) | (kinds == 1)),
-        val_mask=torch.from_numpy(kinds == 2),
-        test_mask=torch.from_numpy(kinds == 3),
-    )
-    data.num_classes, data.directed = classes, False
+    arcs = np.concatenate([edges, edges[::-1], untidy], axis=1)
+    data = undirected(x, y, arcs, classes, train=kinds <= 1, val=kinds == 2, test=kinds == 3)
     names = {
         "hub": 0,
         "leaf": leaves,
@@ -71,6 +63,13 @@ def worst_case_graph(
         "node of highest degree": int(np.bincount(edges.ravel()).argmax()),
     }
     return data, names
+
+
+def undirected(x: Array, y: np.ndarray, arcs: np.ndarray, classes: int, **masks: np.ndarray) -> Data:
+    """An undirected graph; ``masks`` are called train, val and test."""
+    named = {f"{name}_mask": mask for name, mask in masks.items()}
+    tensors = {key: torch.from_numpy(value) for key, value in {"x": x, "edge_index": arcs, "y": y, **named}.items()}
+    return Data(**tensors, num_classes=classes, directed=False)
 
 
 def neighbours(
@@ -100,13 +99,12 @@ def neighbours(
         if promise.relation is Relation.ZERO_OUT:
             yield Neighbour(blanked(data, r, covered, rng), f"{story} left everything blank", r, kind)
         else:
-            yield Neighbour(
-                replaced(data, r, covered, rng, opposite=True), f"{story} turned into its opposite", r, kind
-            )
+            opposite = replaced(data, r, covered, rng, opposite=True)
+            yield Neighbour(opposite, f"{story} turned into its opposite", r, kind)
             yield Neighbour(replaced(data, r, covered, rng, opposite=False), f"{story} replaced", r, kind)
             if covered.adjacency in (Adjacency.NODE, Adjacency.BOUNDED_DEGREE):
                 story = f"{story} turned into its opposite and is on nobody's list"
-                yield Neighbour(_opposite_and_unlisted(data, r), story, r, kind)
+                yield Neighbour(_unlisted(opposite, r), story, r, kind)
 
 
 def _masks(data: Data) -> dict[str, torch.Tensor]:
@@ -117,13 +115,8 @@ def _kind(data: Data, r: int) -> str:
     return next((kind for kind, mask in _masks(data).items() if mask[r]), "other")
 
 
-def _arcs(data: Data) -> np.ndarray:
-    arcs: np.ndarray = data.edge_index.numpy()
-    return arcs
-
-
 def _friends(data: Data, r: int) -> np.ndarray:
-    sender, receiver = _arcs(data)
+    sender, receiver = data.edge_index.numpy()
     return np.setdiff1d(receiver[sender == r], [r])
 
 
@@ -134,91 +127,76 @@ def _with(data: Data, edges: np.ndarray, **changes: Any) -> Data:
     return other
 
 
-def _without_record(data: Data, r: int) -> dict[str, torch.Tensor]:
-    x, y = data.x.clone(), data.y.clone()
-    x[r], y[r] = 0.0, -1
-    return {"x": x, "y": y}
-
-
-def blanked(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Data:
-    """Node r leaves features, label and its edges blank, as far as the adjacency reaches."""
-    sender, receiver = _arcs(data)
+def _kept(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> np.ndarray:
+    """The arcs that stay when node r goes, as far as the adjacency reaches; k-neighbor takes k random contacts."""
+    sender, receiver = data.edge_index.numpy()
     match promise.adjacency:
         case Adjacency.RECORD:
-            keep = sender != r
+            keep: np.ndarray = sender != r
         case Adjacency.NODE | Adjacency.BOUNDED_DEGREE:
             keep = (sender != r) & (receiver != r)
         case Adjacency.K_NEIGHBOR:
             lost = rng.permutation(_friends(data, r))[: promise.k]
             keep = ~(((sender == r) & np.isin(receiver, lost)) | ((receiver == r) & np.isin(sender, lost)))
         case _:
-            raise InputError(f"no zero-out neighbours are known for {promise.adjacency}")
-    return _with(data, _arcs(data)[:, keep], **_without_record(data, r))
+            raise InputError(f"no neighbours of nodes are known for {promise.adjacency}")
+    return keep
+
+
+def blanked(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> Data:
+    """Node r leaves features, label and its edges blank, as far as the adjacency reaches."""
+    x, y = data.x.clone(), data.y.clone()
+    x[r], y[r] = 0.0, -1
+    return _with(data, data.edge_index.numpy()[:, _kept(data, r, promise, rng)], x=x, y=y)
 
 
 def replaced(data: Data, r: int, promise: Promise, rng: np.random.Generator, opposite: bool) -> Data:
     """Node r becomes another one: opposite features and the same contacts, or everything drawn anew."""
-    x, y = data.x.clone(), data.y.clone()
-    classes = int(data.num_classes)
+    x, y, arcs = data.x.clone(), data.y.clone(), data.edge_index.numpy()
     x[r] = -x[r] if opposite else torch.from_numpy(rng.normal(size=x.shape[1]))
-    y[r] = (int(y[r]) + 1) % classes
-    arcs = _arcs(data)
+    y[r] = (int(y[r]) + 1) % int(data.num_classes)
     if opposite:
         return _with(data, arcs, x=x, y=y)
-    sender, receiver = arcs
-    others = np.setdiff1d(np.arange(data.num_nodes), [r])
+    others, friends = np.setdiff1d(np.arange(data.num_nodes), [r]), _friends(data, r)
+    keep = _kept(data, r, promise, rng)
     match promise.adjacency:
         case Adjacency.RECORD:
             contacts = rng.choice(others, size=int(rng.integers(1, len(others))), replace=False)
-            new = np.stack([np.full(len(contacts), r), contacts])
-            keep = sender != r
-        case Adjacency.NODE | Adjacency.BOUNDED_DEGREE:
-            keep = (sender != r) & (receiver != r)
-            bound = promise.max_degree or len(others)
-            free = others[np.bincount(sender[keep], minlength=data.num_nodes)[others] < bound]
-            contacts = rng.permutation(free)[:bound]
-            new = np.stack([np.full(len(contacts), r), contacts])
-            new = np.concatenate([new, new[::-1]], axis=1)
         case Adjacency.K_NEIGHBOR:
-            friends = _friends(data, r)
-            strangers = np.setdiff1d(others, friends)
-            lost = rng.permutation(friends)[: promise.k]
-            keep = ~(((sender == r) & np.isin(receiver, lost)) | ((receiver == r) & np.isin(sender, lost)))
-            contacts = rng.permutation(strangers)[: len(lost)]
-            new = np.stack([np.full(len(contacts), r), contacts])
-            new = np.concatenate([new, new[::-1]], axis=1)
+            contacts = rng.permutation(np.setdiff1d(others, friends))[: min(promise.k or 0, len(friends))]
         case _:
-            raise InputError(f"no replace neighbours are known for {promise.adjacency}")
+            bound = promise.max_degree or len(others)
+            free = others[np.bincount(arcs[0][keep], minlength=data.num_nodes)[others] < bound]
+            contacts = rng.permutation(free)[:bound]
+    new = np.stack([np.full(len(contacts), r), contacts])
+    if promise.adjacency is not Adjacency.RECORD:
+        new = np.concatenate([new, new[::-1]], axis=1)
     return _with(data, np.concatenate([arcs[:, keep], new], axis=1), x=x, y=y)
 
 
-def _opposite_and_unlisted(data: Data, r: int) -> Data:
-    """Node r becomes its opposite, keeps its own list, and is dropped from everybody else's.
+def _unlisted(data: Data, r: int) -> Data:
+    """Node r, whose list stays, is dropped from everybody else's.
 
-    The worst case for lists cut by the code: r's messages turn round, and every list that had kept r takes in another entry.
+    With r's opposite the worst case for lists cut by the code: r's messages turn round, and every list that had kept r takes in
+    another entry.
     """
-    x, y = data.x.clone(), data.y.clone()
-    x[r], y[r] = -x[r], (int(y[r]) + 1) % int(data.num_classes)
-    return _with(data, _arcs(data)[:, _arcs(data)[1] != r], x=x, y=y)
+    other = data.clone()
+    other.edge_index = data.edge_index[:, data.edge_index[1] != r]
+    return other
 
 
-def _edge_neighbours(
-    data: Data, names: dict[str, int], undirected: bool, rng: np.random.Generator
-) -> Iterator[Neighbour]:
-    arcs = _arcs(data)
+def _edge_neighbours(data: Data, names: dict[str, int], both: bool, rng: np.random.Generator) -> Iterator[Neighbour]:
+    arcs = data.edge_index.numpy()
     sender, receiver = arcs
     for story, r in names.items():
         friends = _friends(data, r)
         strangers = np.setdiff1d(np.arange(data.num_nodes), [*friends, r])
         if len(friends):
             s = int(rng.choice(friends))
-            gone = (sender == r) & (receiver == s)
-            if undirected:
-                gone |= (sender == s) & (receiver == r)
+            gone = ((sender == r) & (receiver == s)) | (both & (sender == s) & (receiver == r))
             kind = edge_kind(_kind(data, r), _kind(data, s))
             yield Neighbour(_with(data, arcs[:, ~gone]), f"{story} lost an edge", None, kind)
         s = int(rng.choice(strangers))
-        new, kind = np.array([[r], [s]]), edge_kind(_kind(data, r), _kind(data, s))
-        if undirected:
-            new = np.concatenate([new, new[::-1]], axis=1)
+        new = np.array([[r, s], [s, r]] if both else [[r], [s]])
+        kind = edge_kind(_kind(data, r), _kind(data, s))
         yield Neighbour(_with(data, np.concatenate([arcs, new], axis=1)), f"{story} gained an edge", None, kind)

@@ -1,77 +1,93 @@
-"""Attacks on the noise itself: last digits, and dependence between numbers that should be independent.
+"""Laws of what a run has drawn: noise of the declared scale and law, on the public grid, independent; Poisson batches.
 
-*Last digits* (Mironov 2012): the doubles that ``value + noise`` can reach depend on ``value``. The attack looks only at the
-place of the last set bit of each output. It must succeed on noise added in plain floating point, and fail on the public grid of
-``privacy/noise.py``, where the last bit is decided by the noise alone. Tests: ``tests/audit/test_noise_checks.py``.
+Tests: ``tests/audit/test_noise_checks.py``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.stats import kstest
 
-from graphveil.audit.central.conformance import Failure, additions
 from graphveil.audit.central.replay import Event
-from graphveil.privacy.noise import Array, Noise
-from graphveil.statistics.lower_bounds import CONFIDENCE, LowerBound, epsilon_lower_bound
+from graphveil.audit.result import Failure
+from graphveil.privacy.noise import Added, Array
+from graphveil.privacy.plan import Release
 
-Sampler = Callable[[float, int], Array]  # a clean value and a number of draws -> released values
-
-SIX_SIGMA = 6.0
-
-
-def last_bit(values: Array) -> NDArray[np.int64]:
-    """The exponent e of the lowest set bit: values are odd multiples of 2^e."""
-    mantissa, exponent = np.frexp(values)
-    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = whole & -whole
-    places: NDArray[np.int64] = np.where(whole > 0, np.log2(np.maximum(lowest, 1)).astype(np.int64) + exponent - 53, 0)
-    return places
+FALSE_ALARM = 6.0  # standard errors: what is correct fails with probability below 1e-8 per release
 
 
-def last_digits_bound(
-    release: Sampler, delta: float, value: float = 1.0, samples: int = 400_000, confidence: float = CONFIDENCE
-) -> LowerBound:
-    """What the last set bits alone reveal about whether the clean value was 0 or ``value``."""
-    scores = [-last_bit(release(clean, samples)).astype(np.float64) for clean in (0.0, value)]
-    return epsilon_lower_bound(scores[0], scores[1], delta, confidence)
+def _additions(events: list[Event]) -> Iterator[tuple[Event, Added]]:
+    """The releases that added noise number by number, and that noise."""
+    for event in events:
+        if event.mechanism is not None and (added := event.mechanism.added) is not None:
+            yield event, added
 
 
-def naive_gaussian(sigma: float, seed: int) -> Sampler:
-    """Gaussian noise added the ordinary way: what this library does not do."""
-    rng = np.random.default_rng(seed)
-    return lambda clean, samples: clean + sigma * rng.standard_normal(samples)
+def noise_law(events: list[Event]) -> Iterator[Failure]:
+    """Noise has the declared scale and law, lies on the grid and is never used twice."""
+    seen: dict[bytes, str] = {}
+    by_name: dict[tuple[str, Callable[[Any], Array]], list[Array]] = {}
+    for event, added in _additions(events):
+        residual = added.residual(event.clean, event.released)
+        by_name.setdefault((event.name, added.distribution), []).append(residual)
+        head = np.round(residual[:16], 6).tobytes()
+        if head in seen:
+            yield Failure("noise", event.name, f"the noise of {seen[head]} was used again")
+        seen[head] = event.name
+    off_grid = [event.name for event, added in _additions(events) if not added.on_grid(event.released)]
+    if off_grid:
+        betrayed = "released values are off the public grid: last digits may betray the input"
+        yield Failure("noise", off_grid[0], betrayed)
+    for (name, law), parts in by_name.items():
+        sample = np.concatenate(parts)
+        spread = math.sqrt(5.0 / len(sample))  # fourth moments of Gaussian and Laplace are at most 6
+        if abs(float(np.mean(sample**2)) - 1) > FALSE_ALARM * spread:
+            yield Failure("noise", name, f"its variance is {np.mean(sample**2):.3g} of the declared one")
+        elif kstest(sample, law).pvalue < 1e-9:
+            yield Failure("noise", name, "it does not have the declared law")
+        if len(np.unique(np.round(np.abs(sample), 8))) < 0.99 * len(sample):
+            yield Failure("noise", name, "numbers are not drawn one by one: values repeat, perhaps with another sign")
 
 
-def grid_gaussian(sigma: float, seed: int) -> Sampler:
-    """Gaussian noise as this library adds it."""
-    noise = Noise(seed)
-    return lambda clean, samples: noise.add_gaussian(np.full(samples, clean), sigma)
+def batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
+    """Batches are Poisson: independent coins of the declared rate, new ones every step."""
+    rates = {r.name: r.mechanism.poisson.rate for r in releases if r.mechanism.poisson}
+    drawn: dict[str, list[np.ndarray]] = {}
+    for event in events:
+        if event.what == "coins" and event.name in rates:
+            drawn.setdefault(event.name, []).append(event.released)
+    for name, coins in drawn.items():
+        table, rate = np.array(coins, dtype=float), rates[name]
+        error = math.sqrt(rate * (1 - rate) / table.size)
+        if abs(table.mean() - rate) > FALSE_ALARM * error:
+            yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
+        sizes = table.sum(axis=1)
+        poisson = rate * (1 - rate) * table.shape[1]  # the variance of their sizes
+        least = poisson * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
+        if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
+            yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
+        if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
+            yield Failure("batches", name, "every step draws the same batch")
 
 
 def correlations(events: list[Event]) -> Iterable[Failure]:
     """Noise is independent across releases, across steps and along every release: six standard errors per correlation."""
     before: list[tuple[str, Array]] = []
-    for event, added in additions(events):
+    for event, added in _additions(events):
         name, residual = event.name, added.residual(event.clean, event.released)
         if len(residual) < 32:
             continue
         pairs = [("the numbers before it", residual[:-1], residual[1:])]
-        pairs += [(f"the noise of {other}", *_common(past, residual)) for other, past in before[-3:]]
+        for other, past in before[-3:]:
+            size = min(len(past), len(residual))
+            pairs.append((f"the noise of {other}", past[:size], residual[:size]))
         for what, first, second in pairs:
-            if abs(_correlation(first, second)) > SIX_SIGMA / math.sqrt(len(first)):
-                yield Failure("noise", name, f"it depends on {what}: correlation {_correlation(first, second):.3g}")
+            scale = math.sqrt(float(first @ first) * float(second @ second))
+            correlation = float(first @ second) / scale if scale > 0 else 0.0
+            if abs(correlation) > FALSE_ALARM / math.sqrt(len(first)):
+                yield Failure("noise", name, f"it depends on {what}: correlation {correlation:.3g}")
         before.append((name, residual))
-
-
-def _common(first: Array, second: Array) -> tuple[Array, Array]:
-    size = min(len(first), len(second))
-    return first[:size], second[:size]
-
-
-def _correlation(first: Array, second: Array) -> float:
-    scale = math.sqrt(float(first @ first) * float(second @ second))
-    return float(first @ second) / scale if scale > 0 else 0.0

@@ -11,15 +11,15 @@ Tests: ``tests/audit/test_one_run.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 from scipy.stats import binom
 from torch_geometric.data import Data
 
-from graphveil.audit.central.neighbours import blanked, replaced
+from graphveil.audit.central.neighbours import blanked, replaced, undirected
+from graphveil.audit.result import Evidence
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
@@ -29,20 +29,6 @@ CANARIES = 300
 MOST_DELTA = 1e-7  # the term in m delta must stay below the allowed error
 GUESSED = 0.25  # of the canaries, half of them "in", half "out"
 FEATURES, CLASSES, CROWD = 384, 3, 60
-
-
-@dataclass(frozen=True)
-class OneRun:
-    """How many guesses were made and right, and the epsilon that this refutes."""
-
-    canaries: int
-    guesses: int
-    correct: int
-    epsilon: float
-    confidence: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {"canaries": self.canaries, "guesses": self.guesses, "correct": self.correct}
 
 
 def tail_probability(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
@@ -74,21 +60,26 @@ def refuted_epsilon(canaries: int, guesses: int, correct: int, delta: float, con
     return low
 
 
-def one_run_audit(
-    method: PrivateMethod, promise: Promise, seed: int = 0, canaries: int = CANARIES, confidence: float = CONFIDENCE
-) -> OneRun:
+def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> Evidence:
     """One run of the method on a graph with canaries, and what it refutes; delta is lowered to ``MOST_DELTA`` if above."""
     promise = replace(promise, delta=min(promise.target_delta, MOST_DELTA))
-    graph, whole, inside = canary_graph(promise, canaries, seed)
+    graph, whole, inside = canary_graph(promise, CANARIES, seed)
     assert "train" not in method.plan(PublicFacts.of(whole), promise).weaker  # the kind of all node canaries
     model = method.fit(graph, promise, seed=seed)
-    scores = _scores(model, whole, promise, canaries)
-    each = int(GUESSED * canaries / 2)
+    first = CROWD + np.arange(CANARIES)
+    # edge canaries are scored by the class of their companion, others by their own label
+    wanted = np.ones(CANARIES, dtype=np.int64) if promise.level is Level.EDGE else whole.y.numpy()[first]
+    scores = np.log(np.maximum(model.predict_proba(whole).numpy()[first, wanted], 1e-300))
+    each = int(GUESSED * CANARIES / 2)
     order = np.argsort(scores, kind="stable")
     correct = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    delta = promise.target_delta
-    epsilon = refuted_epsilon(canaries, 2 * each, correct, delta, confidence)
-    return OneRun(canaries, 2 * each, correct, epsilon, confidence)
+    epsilon = refuted_epsilon(CANARIES, 2 * each, correct, promise.target_delta)
+    how = (
+        f"{correct} of {2 * each} guesses right about {CANARIES} canaries of one run, from the model alone "
+        f"(delta at most {MOST_DELTA:g})"
+    )
+    counts = {"canaries": CANARIES, "guesses": 2 * each, "correct": correct}
+    return Evidence("one run", epsilon, how, CONFIDENCE, details=counts)
 
 
 def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data, np.ndarray]:
@@ -119,8 +110,8 @@ def canary_graph(promise: Promise, canaries: int, seed: int) -> tuple[Data, Data
     calibration = np.zeros(nodes, dtype=bool)
     calibration[: CROWD // 6] = True
     inside = rng.random(canaries) < 0.5
-    masks = {"train_mask": train & ~calibration, "val_mask": calibration, "test_mask": ~train & ~calibration}
-    whole = _data(x, y, arcs, masks)
+    masks = {"train": train & ~calibration, "val": calibration, "test": ~train & ~calibration}
+    whole = undirected(x, y, np.concatenate([arcs, arcs[::-1]], axis=1), CLASSES, **masks)
     return _without(whole, first[~inside], companion[~inside], promise, rng), whole, inside
 
 
@@ -142,20 +133,3 @@ def _without(whole: Data, out: np.ndarray, companion: np.ndarray, promise: Promi
     graph = whole.clone()
     graph.edge_index = whole.edge_index[:, torch.from_numpy(~gone)]
     return graph
-
-
-def _data(x: np.ndarray, y: np.ndarray, arcs: np.ndarray, masks: dict[str, np.ndarray]) -> Data:
-    both = np.concatenate([arcs, arcs[::-1]], axis=1)
-    tensors = {name: torch.from_numpy(mask) for name, mask in masks.items()}
-    data = Data(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=torch.from_numpy(both), **tensors)
-    data.num_classes, data.directed = CLASSES, False
-    return data
-
-
-def _scores(model: Any, whole: Data, promise: Promise, canaries: int) -> np.ndarray:
-    """Node canaries: the log-probability of their own label. Edge canaries: that of their companion's class."""
-    first = CROWD + np.arange(canaries)
-    probabilities = model.predict_proba(whole).numpy()
-    wanted = np.ones(canaries, dtype=np.int64) if promise.level is Level.EDGE else whole.y.numpy()[first]
-    scores: np.ndarray = np.log(np.maximum(probabilities[first, wanted], 1e-300))
-    return scores

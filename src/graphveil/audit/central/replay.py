@@ -7,6 +7,7 @@ composition, so a violation is a bug in the method or its proof, found without s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.audit.central.neighbours import Neighbour
+from graphveil.methods.base import PrivateMethod
+from graphveil.methods.model import Model
 from graphveil.privacy.curator import Tape
 from graphveil.privacy.mechanisms import Mechanism
-from graphveil.privacy.plan import Release
+from graphveil.privacy.plan import Plan, Release
 
 
 def _nothing() -> np.ndarray:
@@ -114,3 +118,32 @@ class Replayer(Tape):
         if release.own_row_excluded and self._record is not None:
             return np.delete(value, self._record, axis=0)
         return value
+
+
+@dataclass
+class Recording:
+    """A recorded run of a method, and how to repeat it."""
+
+    method: PrivateMethod
+    plan: Plan
+    data: Any
+    seed: int
+    recorder: Recorder = field(default_factory=Recorder)
+
+    @property
+    def peeked(self) -> bool:
+        """Whether the run has read anything without account."""
+        return any(event.what == "peek" for event in self.recorder.events)
+
+    def run(self, data: Any, tape: Tape) -> Model:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            promise, plan = self.plan.promise, self.plan
+            return self.method.fit(data, promise, seed=self.seed, tape=tape, on_bad_rows="zero", plan=plan)
+
+    def replay(self, neighbour: Neighbour) -> tuple[Model, Replayer]:
+        """The run on a neighbour with all outcomes frozen; :class:`Diverged` if it takes another path."""
+        tape = Replayer(self.recorder.events, neighbour.record)
+        model = self.run(neighbour.data, tape)
+        tape.finish()
+        return model, tape

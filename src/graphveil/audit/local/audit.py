@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphveil.audit.central.conformance import Failure
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.local.exact_ratios import Ratio, audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
-from graphveil.audit.result import Audit, Evidence, Share
+from graphveil.audit.result import Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.audit.central.conformance import Failure
+from graphveil.audit.result import Failure
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report, digest_of

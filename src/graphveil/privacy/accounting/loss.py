@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from typing import Any
 
 from scipy.optimize import brentq
@@ -50,23 +50,15 @@ class LaplaceLoss:
 class SampledGaussian:
     """``steps`` Gaussian steps on Poisson batches of rate ``rate``; noise in units of one row's clipped gradient.
 
-    ``replace=False``: one row is there or not (zero-out). ``replace=True``: one row changes into another.
+    ``replace=False``: one row is there or not (zero-out). ``replace=True``: one row changes into another. ``group = (a, b)``
+    for a record that touches several rows: Lemma G (``group_loss.py``), whatever ``replace`` says.
     """
 
     noise_multiplier: float
     rate: float
     steps: int
-    replace: bool
-
-
-@dataclass(frozen=True)
-class SampledGroup:
-    """:class:`SampledGaussian` for a record that touches several rows: ``group = (a, b)`` of Lemma G (``group_loss.py``)."""
-
-    noise_multiplier: float
-    rate: float
-    steps: int
-    group: tuple[int, int]
+    replace: bool = False
+    group: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class Unbounded:
     """Something was read without noise: no finite epsilon."""
 
 
-Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | SampledGroup | Zcdp | Stated | Unbounded
+Loss = Gdp | Pure | LaplaceLoss | SampledGaussian | Zcdp | Stated | Unbounded
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -136,8 +128,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """The same losses with Gaussians merged into one, pure losses added and equal sampled steps counted together."""
     squares, pure, rho = 0.0, 0.0, 0.0
-    steps: dict[tuple[float, float, bool], int] = {}
-    grouped: dict[tuple[float, float, tuple[int, int]], int] = {}
+    steps: dict[SampledGaussian, int] = {}
     rest: list[Loss] = []
     for loss in losses:
         match loss:
@@ -145,21 +136,19 @@ def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:
                 squares += mu * mu
             case Pure(epsilon):
                 pure += epsilon
-            case SampledGaussian(noise, rate, count, replace):
-                steps[noise, rate, replace] = steps.get((noise, rate, replace), 0) + count
-            case SampledGroup(noise, rate, count, group):
-                grouped[noise, rate, group] = grouped.get((noise, rate, group), 0) + count
+            case SampledGaussian():
+                one = replace(loss, steps=1)
+                steps[one] = steps.get(one, 0) + loss.steps
             case Zcdp(more):
                 rho += more
             case Unbounded():
-                return (Unbounded(),)
+                return (loss,)
             case _:
                 rest.append(loss)
-    merged: list[Loss] = [Gdp(math.sqrt(squares))] if squares > 0 else []
-    merged += [Pure(pure)] if pure > 0 else []
-    merged += [SampledGaussian(noise, rate, count, swap) for (noise, rate, swap), count in sorted(steps.items())]
-    merged += [SampledGroup(noise, rate, count, group) for (noise, rate, group), count in sorted(grouped.items())]
-    return (*merged, *rest, *([Zcdp(rho)] if rho > 0 else []))
+    order = lambda one: (one.group is not None, one.noise_multiplier, one.rate, one.replace, one.group)
+    sampled = [replace(one, steps=steps[one]) for one in sorted(steps, key=order)]
+    merged: list[Loss] = [Gdp(math.sqrt(squares)), Pure(pure), *sampled, *rest, Zcdp(rho)]
+    return tuple(loss for loss in merged if loss not in (Gdp(0.0), Pure(0.0), Zcdp(0.0)))
 
 
 def epsilon_of(losses: Iterable[Loss], delta: float) -> float:
@@ -210,13 +199,8 @@ def amplified_epsilon(losses: Iterable[Loss], delta: float, rate: float) -> floa
 
 @lru_cache(maxsize=1024)
 def _epsilon_by_pld(losses: tuple[Loss, ...], delta: float) -> float:
-    total: Any = None
-    for loss in losses:
-        part = _distribution(loss)
-        total = part if total is None else total.compose(part)
-    epsilon = float(total.get_epsilon_for_delta(delta))
-    pure = [_pure_epsilon(loss) for loss in losses]
-    return min(epsilon, sum(pure))
+    total = reduce(lambda one, other: one.compose(other), map(_distribution, losses))
+    return min(float(total.get_epsilon_for_delta(delta)), sum(map(_pure_epsilon, losses)))
 
 
 def _pure_epsilon(loss: Loss) -> float:
@@ -244,14 +228,14 @@ def _distribution(loss: Loss) -> Any:
             return pld.from_privacy_parameters(parameters, value_discretization_interval=GRID)
         case LaplaceLoss(ratio):
             return pld.from_laplace_mechanism(1 / ratio, value_discretization_interval=GRID)
-        case SampledGaussian(noise, rate, steps, replace):
-            relation = NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE
+        case SampledGaussian(noise, rate, steps, swapped, None):
+            relation = NeighboringRelation.REPLACE_ONE if swapped else NeighboringRelation.ADD_OR_REMOVE_ONE
             step = pld.from_gaussian_mechanism(
                 noise, sampling_prob=rate, neighboring_relation=relation, value_discretization_interval=GRID
             )
             return step.self_compose(steps)
-        case SampledGroup(noise, rate, steps, group):
+        case SampledGaussian(noise, rate, steps, _, (a, b)):
             from graphveil.privacy.accounting.group_loss import group_distribution
 
-            return group_distribution(noise, rate, group, GRID).self_compose(steps)
+            return group_distribution(noise, rate, (a, b), GRID).self_compose(steps)
     raise PrivacyError(f"no privacy loss distribution is known for {loss}")
