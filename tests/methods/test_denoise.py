@@ -84,7 +84,7 @@ def test_em_finds_planted_bins_under_laplace_noise():
     randomizer = LabelHistogram(1.0, 3)
     noisy = counts + Noise(3).laplace(randomizer.scale, counts.shape)
     start = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]])
-    fit = fit_histograms(noisy, np.full(400, 40), randomizer.variance()[0], np.full((400, 2), 0.5), start)
+    fit = fit_histograms(noisy, np.full(400, 40), randomizer.variance(), np.full((400, 2), 0.5), start)
     assert np.abs(fit.bins - planted).max() < 0.05
     assert np.mean(fit.log_likelihood.argmax(axis=1) == truth) > 0.95
 

@@ -193,7 +193,7 @@ def test_sparse_and_dense_rows_give_the_same_candidates():
     lists = Contacts.of([[1, 2], [0, 3], [0, 4], [1, 5], [2], [3]])
     for alpha in (0.0, 0.5):
         randomizer = NeighbourReplacement(1.0, lists, alpha=alpha, threshold=0.1)
-        one, two = randomizer.candidates(rows), randomizer.candidates(sp.csr_matrix(rows))
+        one, two = randomizer.support(rows), randomizer.support(sp.csr_matrix(rows))
         assert np.array_equal(one.targets, two.targets) and np.array_equal(one.starts, two.starts)
 
 

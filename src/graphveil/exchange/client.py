@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, outside
+from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report, digest_of
 from graphveil.exchange.round import Round
 from graphveil.privacy.local import Part
@@ -87,8 +87,7 @@ class Client:
         if round.part is Part.LABELS:
             labelled = records != NO_LABEL
             records, ids = records[labelled], ids[labelled]
-        if round.part is Part.FEATURES:
-            self.clipped += outside_range(records, round.randomizer)
+        self.clipped += round.randomizer.outside(records)
         values = round.randomizer.randomize(round.randomizer.own(records, ids), broadcast, self._noise)
         return Report(round.name, ids, values, self.holder)
 
@@ -136,17 +135,6 @@ def one_reporter_each(holders: Mapping[str, Any]) -> dict[str, np.ndarray]:
         chosen[name] = np.array([vertex for vertex in ids if vertex not in taken], dtype=np.int64)
         taken.update(ids)
     return chosen
-
-
-def outside_range(rows: Any, randomizer: Randomizer) -> int:
-    """How many attributes miss the randomizer's public range (they are clipped); 0 if it has none."""
-    lower, upper = getattr(randomizer, "lower", None), getattr(randomizer, "upper", None)
-    if lower is None or upper is None:
-        return 0
-    if not sp.issparse(rows):
-        return outside(rows, lower, upper)
-    zeros = rows.shape[0] * rows.shape[1] - rows.nnz
-    return outside(rows.data, lower, upper) + (0 if lower <= 0 <= upper else zeros)
 
 
 def _aligned(part: Part, record: Any, vertices: int) -> Any:

@@ -168,7 +168,7 @@ def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | 
     found = 0
     for whole, fewer in pairs[:40]:
         for a, b in ((whole, fewer), (fewer, whole)):
-            if np.any((_support(a, broadcast) != 0) & (_support(b, broadcast) == 0)):
+            if np.any(_support(a, broadcast) & ~_support(b, broadcast)):
                 found += 1
                 break
     if not found:
@@ -178,11 +178,9 @@ def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | 
 
 def _support(randomizer: Any, broadcast: Any) -> np.ndarray:
     """Which slots each record can be reported as: a small dense table, for graphs of this size only."""
-    if hasattr(randomizer, "reach"):
-        return np.asarray(randomizer.reach().toarray() != 0)
-    candidates = randomizer.candidates(broadcast)
-    table = np.eye(len(candidates), dtype=bool)
-    table[candidates.owners, candidates.targets] = True
+    support = randomizer.support(broadcast)
+    table = np.eye(len(support), dtype=bool)
+    table[support.owners, support.targets] = True
     return table
 
 

@@ -179,7 +179,5 @@ def edge_domain(randomizer: Any, lists: Contacts) -> list[tuple[Any, Any]]:
     owners, targets = lists.owners, lists.targets
     for low, high in {(min(a, b), max(a, b)) for a, b in zip(owners.tolist(), targets.tolist(), strict=True)}:
         gone = ((owners == low) & (targets == high)) | ((owners == high) & (targets == low))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owners[~gone], minlength=len(lists)))])
-        fewer = Contacts(starts.astype(np.int64), targets[~gone])
-        found.append((replace(randomizer, lists=lists), replace(randomizer, lists=fewer)))
+        found.append((replace(randomizer, lists=lists), replace(randomizer, lists=lists.where(~gone))))
     return found

@@ -10,8 +10,7 @@ from graphveil.exchange.randomizers.laplace import LaplaceRows
 from graphveil.exchange.randomizers.multi_bit import MultiBit
 from graphveil.exchange.randomizers.neighbour_mean import NeighbourMean
 from graphveil.exchange.randomizers.piecewise import PerDimension, Piecewise, Rest
-from graphveil.exchange.randomizers.replacement import NeighbourReplacement
-from graphveil.exchange.randomizers.two_hop import TwoHopResponse
+from graphveil.exchange.randomizers.replacement import NeighbourReplacement, TwoHopResponse
 
 __all__ = [
     "BucketResponse",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
 from graphveil.exchange.randomizers.label import LabelResponse
 from graphveil.privacy.noise import Array, Noise
 
@@ -29,13 +29,9 @@ class BucketResponse(Randomizer):
 
     kind: ClassVar[str] = "bucket-response"
     unit: ClassVar[Unit] = Unit.EDGE
-    budget: float
+    sizes: ClassVar = {"buckets": ("the number of buckets", 2)}
     buckets: int
     owned: bool = True
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of buckets", self.buckets, 2)
 
     @cached_property
     def response(self) -> LabelResponse:
@@ -55,23 +51,21 @@ class BucketResponse(Randomizer):
         lists = Contacts.of(records)
         if not self.owned:
             return lists
-        kept = owns(np.asarray(ids)[lists.owners], lists.targets)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(lists.owners[kept], minlength=len(lists)))])
-        return Contacts(starts.astype(np.int64), lists.targets[kept])
+        return lists.where(owns(np.asarray(ids)[lists.owners], lists.targets))
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         bucket_of = self._checked(broadcast)
-        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
-        if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
-            raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
-        chosen = self.response.randomize(bucket_of[contacts].ravel(), None, rng)
         sizes = np.bincount(bucket_of, minlength=self.buckets)
-        first = np.concatenate([[0], np.cumsum(sizes)])
-        within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
-        picks = np.argsort(bucket_of, kind="stable")[first[chosen] + within]
-        if isinstance(records, Contacts):
-            return Contacts(records.starts, picks)
-        return int(picks[0]) if contacts.ndim == 0 else picks.reshape(contacts.shape)
+        first, members = np.concatenate([[0], np.cumsum(sizes)]), np.argsort(bucket_of, kind="stable")
+
+        def draw(contacts: np.ndarray) -> np.ndarray:
+            if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
+                raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
+            chosen = self.response.randomize(bucket_of[contacts], None, rng)
+            within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
+            return members[first[chosen] + within]
+
+        return each_contact(records, draw)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         bucket_of = self._checked(broadcast)

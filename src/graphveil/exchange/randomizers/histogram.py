@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width, is_one_list
-from graphveil.privacy.noise import Array, Noise, grid
+from graphveil.exchange.randomizers.base import Unit, contact_lists
+from graphveil.exchange.randomizers.laplace import AddsLaplace
+from graphveil.privacy.noise import Array, grid
 
 
 @dataclass(frozen=True)
-class LabelHistogram(Randomizer):
+class LabelHistogram(AddsLaplace):
     """Counts of the ``bins`` values in the broadcast over one's own list, plus Laplace(2/epsilon) each.
 
     The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
@@ -30,13 +30,12 @@ class LabelHistogram(Randomizer):
 
     kind: ClassVar[str] = "label-histogram"
     unit: ClassVar[Unit] = Unit.LIST
-    budget: float
+    sizes: ClassVar = {"bins": ("the number of bins", 2)}
     bins: int
     lengths: str = "public"
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of bins", self.bins, 2)
+        super().__post_init__()
         if self.lengths not in ("public", "hidden"):
             raise InputError(f"the lengths of contact lists are public or hidden, got {self.lengths!r}")
 
@@ -69,23 +68,9 @@ class LabelHistogram(Randomizer):
         bin_of = np.asarray(broadcast, dtype=np.int64)
         if bin_of.size and (bin_of.min() < 0 or bin_of.max() >= self.bins):
             raise InputError(f"the broadcast must give every slot a bin in 0..{self.bins - 1}")
-        lists = Contacts.of([records] if is_one_list(records) else records)
-        if lists.targets.size and (lists.targets.min() < 0 or lists.targets.max() >= len(bin_of)):
-            raise InputError(f"a contact list names a slot outside 0..{len(bin_of) - 1}")
+        lists = contact_lists(records)[0].within(len(bin_of))
         cells = lists.owners * self.bins + bin_of[lists.targets]
         return np.bincount(cells, minlength=len(lists) * self.bins).reshape(len(lists), self.bins).astype(np.float64)
 
-    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
-        clean = self.counts(records, broadcast)
-        reports = rng.add(clean, rng.laplace(self.scale, clean.shape), self.scale)
-        return reports[0] if is_one_list(records) else reports
-
-    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        distance = np.abs(np.asarray(report) - self.counts(np.asarray(record, dtype=np.int64), broadcast)[0]).sum()
-        return -float(distance) / self.scale - self.bins * math.log(2 * self.scale)
-
-    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
-        return np.asarray(reports)
-
-    def variance(self, record: Any = None) -> Array:
-        return np.full(self.bins, 2 * self.scale**2)
+    def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
+        return self.counts(records, broadcast), contact_lists(records)[1]

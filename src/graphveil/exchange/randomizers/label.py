@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width
+from graphveil.exchange.randomizers.base import Randomizer, Unit
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import CategoryResponse
 
@@ -23,12 +23,8 @@ class LabelResponse(Randomizer):
 
     kind: ClassVar[str] = "label-response"
     unit: ClassVar[Unit] = Unit.VERTEX
-    budget: float
+    sizes: ClassVar = {"classes": ("the number of classes", 2)}
     classes: int
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of classes", self.classes, 2)
 
     @cached_property
     def response(self) -> CategoryResponse:

@@ -69,7 +69,7 @@ def from_histograms(server: Server, labels: NoisyLabels, dispersion: float, leng
 def heard_counts(server: Server, name: str, bins: np.ndarray) -> NoisyCounts:
     """The answers to a round of histograms over the public ``bins`` of everybody."""
     counts = server.ask(name, bins)
-    return NoisyCounts(counts, float(server.rounds[name].randomizer.variance()[0]))
+    return NoisyCounts(counts, float(server.rounds[name].randomizer.variance()))
 
 
 def list_lengths(server: Server, rounds: Sequence[NoisyCounts], public: bool) -> Array:
