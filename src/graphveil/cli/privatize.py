@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,8 +66,9 @@ def privatize(
 ) -> None:
     """Randomise every record of a table once; the reports may leave, the records stay."""
     from graphveil.exchange.broadcast import Broadcast
-    from graphveil.exchange.privatizer import Privatizer, edge_round, randomizer_of, vertex_rounds
+    from graphveil.exchange.privatizer import Privatizer, edge_round, feature_randomizer
     from graphveil.exchange.records import Records
+    from graphveil.exchange.round import vertex_rounds
     from graphveil.graph.formats.tables import TableFile
     from graphveil.privacy.local import Local, Openness, Part
     from graphveil.privacy.noise import Noise
@@ -79,9 +81,10 @@ def privatize(
         source = Records.of_graph(records, classes)
     else:
         source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)
-    if not isinstance(promise.labels, Openness) and source.label is None:
+    if not isinstance(promise.labels, Openness) and (source.label is None or (plan is None and source.classes is None)):
         raise InputError("labels with an epsilon need --label COLUMN and --classes K (the public number of classes)")
-    heard, edges = None, ()
+    heard: Broadcast | None = None
+    edges: tuple[Round, ...] = ()
     if isinstance(promise.edges, Openness):
         if broadcast is not None:
             raise InputError("--broadcast belongs to an --edges-epsilon that is a number")
@@ -95,18 +98,20 @@ def privatize(
         edges = (asked,)
     if plan is None:
         width = len(source.columns(promise))
-        rounds = vertex_rounds(promise, width, source.classes, mechanism, lower, upper)
+        rounds = vertex_rounds(
+            promise, source.classes or 0, partial(feature_randomizer, mechanism, width, lower, upper)
+        )
     else:
         rounds = _planned(plan, promise)
     job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
     start = time.perf_counter()
     with opt.progress_bar() as bar:
         done = job.run(out, Noise(seed), progress=lambda rows: bar("records", rows, rows))
-    names = {part: getattr(randomizer_of(job.rounds, part), "kind", None) for part in (Part.FEATURES, Part.EDGES)}
+    names = {asked.part: asked.randomizer.kind for asked in job.rounds}
     body = done | {
         "promise": promise.to_json(),
-        "mechanism": names[Part.FEATURES],
-        "edge_mechanism": names[Part.EDGES],
+        "mechanism": names.get(Part.FEATURES),
+        "edge_mechanism": names.get(Part.EDGES),
         "holder": holder,
         "raw": [part.value for part in promise.raw],
         "seeded": seed is not None,

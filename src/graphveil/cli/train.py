@@ -123,7 +123,7 @@ def _on_graph(
     out: Path | None,
     progress: Progress,
 ) -> tuple[Model, Graph]:
-    from graphveil.exchange.holders import partition
+    from graphveil.methods.local_method import partition
     from graphveil.privacy.ledger import Ledger
 
     graph = chosen.validated(data, on_bad_rows)

@@ -9,7 +9,6 @@ Tests: ``tests/exchange/test_client_collector.py``.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report, digest_of
 from graphveil.exchange.round import Round
+from graphveil.files import draft
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -95,13 +95,9 @@ class Client:
         """Keep the report durably before anybody sees it."""
         if self.memory is not None:
             self.memory.mkdir(parents=True, exist_ok=True)
-            draft = self.memory / f"{report.round}.part"
-            with draft.open("wb") as file:
+            with draft(self.memory / f"{report.round}.report") as beside:
                 head = json.dumps({"heard": heard}).encode()
-                file.write(len(head).to_bytes(8, "little") + head + report.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.memory / f"{report.round}.report")
+                beside.write_bytes(len(head).to_bytes(8, "little") + head + report.to_bytes())
         self._sent[report.round] = (report, heard)
 
     def _recall(self, name: str) -> None:
@@ -115,39 +111,17 @@ class Client:
             raise InputError(f"{path} holds reports of other vertices: give this client a folder of its own")
         self._sent[name] = (report, json.loads(content[8 : 8 + size])["heard"])
 
-    def __repr__(self) -> str:
-        return f"Client({len(self.ids)} vertices of holder {self.holder!r}; answered: {', '.join(self._sent) or 'nothing'})"
-
-
-def one_reporter_each(holders: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Which vertices each holder reports if some are known to several: the first holder by name speaks, the others are silent.
-
-    A vertex that reports once at every holder pays once for each; with this public rule it pays once.
-    """
-    taken: set[int] = set()
-    chosen = {}
-    for name in sorted(holders):
-        ids = [int(vertex) for vertex in np.atleast_1d(holders[name])]
-        if not ids:
-            raise InputError(f"holder {name!r} has no vertices: leave it out")
-        if len(set(ids)) != len(ids):
-            raise InputError(f"holder {name!r} lists a vertex twice")
-        chosen[name] = np.array([vertex for vertex in ids if vertex not in taken], dtype=np.int64)
-        taken.update(ids)
-    return chosen
-
 
 def _aligned(part: Part, record: Any, vertices: int) -> Any:
     """Records of a part, one per vertex."""
+    found: Any
     if part is Part.EDGES:
-        lists = Contacts.of([record] if isinstance(record, np.ndarray) else record)
-        count, found = len(lists), lists
+        found = Contacts.of([record] if isinstance(record, np.ndarray) else record)
     elif part is Part.LABELS:
         found = np.atleast_1d(np.asarray(record, dtype=np.int64))
-        count = len(found)
     else:
         found = sp.csr_matrix(record) if sp.issparse(record) else np.atleast_2d(np.asarray(record, dtype=np.float64))
-        count = found.shape[0]
+    count = found.shape[0] if sp.issparse(found) else len(found)
     if count != vertices:
         raise InputError(f"{part}: {count} records for {vertices} vertices")
     return found

@@ -64,13 +64,14 @@ class InProcess:
         return reports
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        randomizer: Any = replace(round.randomizer, lists=self._lists)  # type: ignore[type-var]
-        found: Contacts = randomizer.randomize(self._lists, broadcast, self._noise)
+        reads: Any = round.randomizer
+        found: Contacts = replace(reads, lists=self._lists).randomize(self._lists, broadcast, self._noise)
         return found
 
     def in_the_clear(self, part: Part) -> Any:
         if part is Part.FEATURES:
-            return self._graph.rows.values
+            rows: Any = self._graph.rows
+            return rows.values
         return self._labels if part is Part.LABELS else self._graph.lists.edge_index()
 
     def lengths(self) -> np.ndarray | None:
@@ -89,6 +90,6 @@ class InProcess:
         for name in np.unique(names):
             ids = np.flatnonzero(names == name)
             own = self._lists if len(ids) == graph.nodes else Contacts.of([self._lists[vertex] for vertex in ids])
-            rows = graph.rows.take(ids).values
-            records = {Part.FEATURES: rows, Part.LABELS: self._labels[ids], Part.EDGES: own}
+            rows: Any = graph.rows.take(ids)
+            records = {Part.FEATURES: rows.values, Part.LABELS: self._labels[ids], Part.EDGES: own}
             yield Client(ids, records, rounds, self._noise, str(name))

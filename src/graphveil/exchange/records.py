@@ -47,7 +47,7 @@ class Records:
         classes: the public number of classes.
     """
 
-    source: TableFile | GraphSource
+    source: TableFile
     identifier: str | None = None
     features: tuple[str, ...] = ("*",)
     label: str | None = None
@@ -119,11 +119,8 @@ def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -
     return np.asarray(values)
 
 
-class GraphSource:
-    """Looks like a ``TableFile``; features are made dense batch by batch."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+class GraphSource(TableFile):
+    """A graph file as a table; features are made dense batch by batch."""
 
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -221,6 +221,15 @@ def split_of_labelled(labelled: np.ndarray) -> dict[str, np.ndarray]:
     return {"train": labelled & ~calibration, "calibration": calibration, "query": ~labelled}
 
 
+def partition(nodes: int, holders: int) -> np.ndarray:
+    """The (public) name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
+    if not 1 <= holders <= nodes:
+        raise InputError(f"--holders takes a number from 1 to {nodes} (the number of vertices), got {holders}")
+    width = len(str(holders))
+    names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
+    return names[np.random.default_rng(PUBLIC_COINS).permutation(nodes) % holders]
+
+
 def reports_lists(promise: Promise) -> bool:
     """Whether contact lists are reported (and not sent in the clear, or withheld)."""
     return isinstance(promise, Local) and not isinstance(promise.edges, Openness)

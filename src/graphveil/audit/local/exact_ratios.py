@@ -74,7 +74,7 @@ def worst_log_ratio(
     densities = log_densities(randomizer, records, reports, broadcast)
     with np.errstate(invalid="ignore"):
         ratios = densities[:, None, :] - densities[None, :, :]
-    a, b, r = np.unravel_index(np.nanargmax(ratios), ratios.shape)
+    a, b, r = (int(n) for n in np.unravel_index(np.nanargmax(ratios), ratios.shape))
     worst = randomizer.log_ratio(records[a], records[b], reports[r], broadcast)
     assert worst == ratios[a, b, r]
     return worst

@@ -26,8 +26,7 @@ from graphveil.privacy.accounting.loss import Loss, Pure, Stated, Unbounded
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, VERTEX
 from graphveil.privacy.mechanisms import Mechanism
-from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON as LARGEST_EPSILON
-from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 
 if TYPE_CHECKING:
     from graphveil.graph import Lists
@@ -53,9 +52,9 @@ class Randomizer(Mechanism):
     budget: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.budget, (int, float)) and 0 < self.budget <= LARGEST_EPSILON):
+        if not (isinstance(self.budget, (int, float)) and 0 < self.budget <= LARGEST_LOCAL_EPSILON):
             raise InputError(
-                f"epsilon must lie in (0, {LARGEST_EPSILON:g}], got {self.budget}; a part without protection is declared "
+                f"epsilon must lie in (0, {LARGEST_LOCAL_EPSILON:g}], got {self.budget}; a part without protection is declared "
                 "'raw'"
             )
         for name, (what, least) in self.sizes.items():
@@ -270,7 +269,7 @@ class Contacts:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, number: int) -> np.ndarray:
+    def __getitem__(self, number: Any) -> np.ndarray:
         return self.targets[self.starts[number] : self.starts[number + 1]]
 
     @property

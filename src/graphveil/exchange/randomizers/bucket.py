@@ -63,7 +63,7 @@ class BucketResponse(Randomizer):
                 raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
             chosen = self.response.randomize(bucket_of[contacts], None, rng)
             within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
-            return members[first[chosen] + within]
+            return np.asarray(members[first[chosen] + within])
 
         return each_contact(records, draw)
 

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import LARGEST_EPSILON, SampledRows
-from graphveil.privacy.noise import Array, Noise
+from graphveil.exchange.randomizers.base import SampledRows
+from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 from graphveil.privacy.response import coin_below
 
 
@@ -200,7 +200,7 @@ def expected_variance(epsilon: float, width: int, m: int, second_moment: float) 
 
     Var(x) = x^2/(s-1) + (s+3)/(3 (s-1)^2).
     """
-    excess = math.expm1(min(epsilon, LARGEST_EPSILON) / (2 * m))
+    excess = math.expm1(min(epsilon, LARGEST_LOCAL_EPSILON) / (2 * m))
     spread = second_moment / excess + (excess + 4) / (3 * excess**2)
     return width / m * (second_moment + spread) - second_moment
 

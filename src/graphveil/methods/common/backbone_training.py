@@ -9,7 +9,7 @@ cross-entropy between softmax(KProp(p')) and argmax KProp(reports) (LPGNN). ``fo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,7 +53,7 @@ class NoisyLabels:
         response: Any = server.rounds["labels"].randomizer
         return cls(reports, response.channel)
 
-    def learning_rows(self, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def learning_rows(self, masks: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Who has reported for training and who for validation; some of each, or an error."""
         train, validation = (np.flatnonzero(masks[kind] & (self.reports >= 0)) for kind in ("train", "calibration"))
         if not (len(train) and len(validation)):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import MultiBit
 from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
-from graphveil.methods.common.reporting import PropagationOptions, RangeOptions, vertex_rounds
+from graphveil.methods.common.reporting import PropagationOptions, RangeOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.facts import PublicFacts
@@ -57,7 +58,7 @@ class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
         asked = () if promise.edges is Openness.RAW else self.rounds_on_lists(facts, promise)
         if promise.labels is Openness.WITHHELD or (self.reads_features and promise.features is Openness.WITHHELD):
             raise InputError(f"{self.name} needs features and labels: give each an epsilon (or raw)")
-        return (*vertex_rounds(facts, promise, self.randomizer), *asked)
+        return (*vertex_rounds(promise, facts.classes, partial(self.randomizer, facts)), *asked)
 
     def randomizer(self, facts: PublicFacts, budget: float) -> MultiBit:
         """What every vertex does to its features."""

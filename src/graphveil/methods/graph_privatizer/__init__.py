@@ -53,7 +53,7 @@ class GraphPrivatizer(PropagatedMethod):
             raise InputError("graph-privatizer: mechanism krr has one round, use edge_rounds=1")
 
     def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
-        return edge_rounds(self.mechanism, self.edge_rounds, facts, self.list_budget(promise), promise.delta)
+        return edge_rounds(self.mechanism, self.edge_rounds, facts, self.list_budget(promise), promise.target_delta)
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         found = super().public_statements(promise)

@@ -8,16 +8,17 @@ Tests: ``tests/methods/test_baselines.py``.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.reporting import TrainingOptions, vertex_rounds
+from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count
@@ -69,7 +70,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
             raise InputError(f"{self.name} learns from features: give --features-epsilon an epsilon (or raw)")
         if not self.reads_features and promise.features is not Openness.WITHHELD:
             raise self._reads_none()
-        return vertex_rounds(facts, promise, self.randomizer)
+        return vertex_rounds(promise, facts.classes, partial(self.randomizer, facts))
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         return (*super().public_statements(promise), EDGES_PUBLIC)

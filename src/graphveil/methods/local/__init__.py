@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.reporting import AdamOptions, vertex_rounds
+from graphveil.methods.common.reporting import AdamOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count, NonNegative, Range
@@ -71,7 +71,7 @@ class LocalRecipe(AdamOptions, LocalMethod):
             raise InputError("local does not read features (they do not help here): use --features-epsilon withheld")
         if promise.edges is Openness.WITHHELD:
             raise InputError("local needs edges: --edges-epsilon raw (public edges), or an epsilon (histograms)")
-        labels = vertex_rounds(facts, promise)
+        labels = vertex_rounds(promise, facts.classes)
         if isinstance(promise.edges, Openness):
             return labels
         return (*labels, *self._histogram_rounds(facts, promise.edges))

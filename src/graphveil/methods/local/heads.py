@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ class Chosen:
 def train_heads(
     evidence: Evidence,
     labels: NoisyLabels,
-    masks: dict[str, np.ndarray],
+    masks: Mapping[str, np.ndarray],
     seed: int,
     epochs: int,
     learning_rate: float,
