@@ -10,9 +10,9 @@ from graphveil.exchange.randomizers import MultiBit
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
-from graphveil.methods.common.reporting import PropagationOptions, RangeOptions
+from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.local_method import RangedMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Gap
@@ -27,7 +27,7 @@ PaperLoss = Literal["drop", "forward", "plain"]
 PAPER_SCALE = 3.0
 
 
-class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
+class PropagatedMethod(PropagationOptions, RangedMethod):
     """On raw edges every subclass is LPGNN; those that take private ones say what they ask, and learn from the answers."""
 
     input_scale: ClassVar[float] = 1.0
@@ -73,9 +73,6 @@ class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
     def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
         """All of them are about private edges."""
         return () if promise.edges is Openness.RAW else super().known_gaps(promise)
-
-    def public_statements(self, promise: Local) -> tuple[str, ...]:
-        return (*super().public_statements(promise), self.range_statement)
 
     def heard_rows(self, server: Server) -> Any:
         """The rows to propagate."""

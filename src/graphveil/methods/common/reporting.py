@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from graphveil.errors import InputError
 from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Options, Positive
 
 Backbone = Literal["gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag"]
@@ -53,21 +52,3 @@ class PropagationOptions(TrainingOptions):
     label_steps: Natural = 2
     loss: Literal["auto", "drop", "forward", "plain"] = "auto"
     compress: Count = 512
-
-
-class RangeOptions(Options):
-    """The public range ``lower`` to ``upper`` of every attribute."""
-
-    lower: float = 0.0
-    upper: float = 1.0
-
-    def check(self) -> None:
-        super().check()
-        if not self.lower < self.upper:
-            raise InputError(f"{self._title}: the public range {self.lower:g}..{self.upper:g} is empty")
-
-    @property
-    def range_statement(self) -> str:
-        return (
-            f"every attribute lies in {self.lower:g}..{self.upper:g}; values outside are clipped before they are sent"
-        )

@@ -20,7 +20,7 @@ from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
 from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.graph_privatizer.bounds import NAMES
+from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Array
 
 HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class
@@ -52,7 +52,7 @@ def _buckets(server: Server, labels: NoisyLabels) -> tuple[Contacts, Array]:
     """Reported lists of the last round, and the evidence of all of them."""
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence, found = [], None
-    for name in _asked(server):
+    for name in (name for name in server.rounds if server.rounds[name].part is Part.EDGES):
         response: Any = server.rounds[name].randomizer
         if found is None:
             bucket_of = released_bins(labels.reports, response.buckets)
@@ -75,7 +75,7 @@ def _means(server: Server, labels: NoisyLabels) -> Array:
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence: list[Array] = []
     posterior = None
-    for name in _asked(server):
+    for name in (name for name in server.rounds if server.rounds[name].part is Part.EDGES):
         mean: Any = server.rounds[name].randomizer
         bins = released_bins(labels.reports, mean.width) if posterior is None else posterior.argmax(axis=1)
         counts = server.ask(name, np.eye(mean.width)[bins]) * server.degrees[:, None]
@@ -90,10 +90,6 @@ def _means(server: Server, labels: NoisyLabels) -> Array:
 def _column_scale(log_likelihood: Array) -> Array:
     """Log-posteriors under equal priors, not below ``FLOOR``, in columns of scale 1."""
     return standardised(np.maximum(log_softmax(log_likelihood, axis=1), FLOOR))
-
-
-def _asked(server: Server) -> list[str]:
-    return [name for name in NAMES if name in server.rounds]
 
 
 def released_bins(reports: np.ndarray, bins: int) -> np.ndarray:

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphveil.methods.common.backbone_training import NoisyLabels
+from graphveil.methods.common.backbone_training import NoisyLabels, descend
 from graphveil.methods.common.denoise import forward_loss
-from graphveil.methods.common.descent import descend
 from graphveil.privacy.noise import Array
 
 
