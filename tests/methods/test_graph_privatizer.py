@@ -10,7 +10,7 @@ import graphveil as gv
 from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse, NeighbourReplacement
-from graphveil.exchange.randomizers.bucket import owns
+from graphveil.exchange.randomizers.categories import owns
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.methods.common.propagated_training import reported_arcs
 from graphveil.methods.graph_privatizer.algorithm import bucket_counts, fit_buckets, inhabited, released_bins
@@ -154,7 +154,7 @@ def test_directed_lists_are_reported_whole():
     response = rounds[-1].randomizer
     lists = Contacts.of([[1, 2, 3], [0]])
     assert response.own(lists, np.array([0, 1])).targets.tolist() == [1, 2, 3, 0]
-    assert response.edge_epsilon == 2 * response.epsilon
+    assert response.edge_units == 2
 
 
 def test_buckets_come_from_released_labels_only():

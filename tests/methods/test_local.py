@@ -120,8 +120,8 @@ def test_an_edge_that_comes_or_goes_costs_epsilon_in_both_lists_if_lengths_are_h
             for a, b in ((lists, longer), (longer, lists)):
                 worst = max(worst, ratio(u, a, b) + ratio(v, a, b))
     assert 0.99 * epsilon <= worst <= epsilon + 1e-9
-    assert randomizer.edge_epsilon == pytest.approx(epsilon, rel=1e-12)
-    assert LabelHistogram(epsilon, 3).edge_epsilon == pytest.approx(2 * epsilon, rel=1e-12)
+    assert randomizer.edge_units * randomizer.epsilon == pytest.approx(epsilon, rel=1e-12)
+    assert 2 * LabelHistogram(epsilon, 3).epsilon == pytest.approx(2 * epsilon, rel=1e-12)
 
 
 def test_noisy_degrees_are_learnt_from_the_reports_alone(graph, monkeypatch):

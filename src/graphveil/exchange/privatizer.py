@@ -75,7 +75,7 @@ class Privatizer:
 
     def __post_init__(self) -> None:
         for part in Part:
-            spent = sum(cost(round) for round in self.rounds if round.part is part)
+            spent = sum(round.randomizer.cost for round in self.rounds if round.part is part)
             if spent > self.promise.share(part) * (1 + 1e-9):
                 raise PrivacyError(
                     f"{part}: the rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed"
@@ -125,7 +125,7 @@ class Privatizer:
             "vertices": vertices,
             "attributes": len(columns),
             "outside": missed,
-            "epsilon": sum(cost(round) for round in self.rounds),
+            "epsilon": sum(round.randomizer.cost for round in self.rounds),
         }
 
     def _report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
@@ -183,11 +183,6 @@ class Privatizer:
             ],
             "seed": seed,
         }
-
-
-def cost(round: Round) -> float:
-    """What a round costs against the budget of its part: one vertex, or one entry of a contact list."""
-    return round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
 
 
 def feature_randomizer(mechanism: str, width: int, lower: float, upper: float, budget: float) -> Randomizer:

@@ -93,14 +93,13 @@ class Records:
         ids = text_column(part, key, self.source, before + 1)
         rows = np.column_stack([_numbers(part, name, path) for name in columns]) if columns else None
         labels = None if self.label is None else _labels(part, self.label, self.classes, path)
-        contacts = None if self.contacts is None else part.column(part.schema.get_field_index(self.contacts))
+        contacts = None if self.contacts is None else part.column(self.contacts)
         return Batch(ids, rows, labels, contacts)
 
 
 def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
-    column = batch.column(batch.schema.get_field_index(name))
     try:
-        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        values = pc.cast(batch.column(name), pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise InputError(f"column {name!r} of {path} is not numeric: leave it out of --features") from None
     if not np.isfinite(values).all():
@@ -109,9 +108,8 @@ def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
 
 
 def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -> np.ndarray:
-    column = batch.column(batch.schema.get_field_index(name))
     try:
-        values = pc.fill_null(pc.cast(column, pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
+        values = pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
     except pa.ArrowException:
         raise InputError(f"column {name!r} of {path}: labels are whole numbers from 0, empty for none") from None
     if classes is not None and values.size and (values.max() >= classes or values.min() < -1):

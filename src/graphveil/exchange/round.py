@@ -8,7 +8,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
-from graphveil.exchange.randomizers.label import LabelResponse
+from graphveil.exchange.randomizers.categories import LabelResponse
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Release

@@ -3,13 +3,11 @@
 Small alphabets are enumerated whole. Where a report is a vector of many values, the reports tried are the records' own draws
 and the extreme ones; their densities are exact, so every ratio found is a true lower bound on epsilon, and by the lemma of each
 randomizer the bound is attained there. A second check (``draw_laws.py``) compares the draws with the stated
-probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``; the randomizers'
-own tests use the same functions.
+probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
@@ -67,24 +65,6 @@ def log_densities(
     return np.array([[randomizer.log_density(record, r, broadcast) for r in reports] for record in records])
 
 
-def worst_log_ratio(
-    randomizer: Randomizer, records: Sequence[Any], reports: Sequence[Any], broadcast: Any = None
-) -> float:
-    """The largest log-ratio of any two of the records at any of the reports; reports that neither can produce are left out."""
-    densities = log_densities(randomizer, records, reports, broadcast)
-    with np.errstate(invalid="ignore"):
-        ratios = densities[:, None, :] - densities[None, :, :]
-    a, b, r = (int(n) for n in np.unravel_index(np.nanargmax(ratios), ratios.shape))
-    worst = randomizer.log_ratio(records[a], records[b], reports[r], broadcast)
-    assert worst == ratios[a, b, r]
-    return worst
-
-
-def total_mass(randomizer: Randomizer, record: Any, reports: Sequence[Any], broadcast: Any = None) -> float:
-    """What the probabilities of these reports add up to."""
-    return math.fsum(math.exp(randomizer.log_density(record, report, broadcast)) for report in reports)
-
-
 def audit_randomizer(
     randomizer: Randomizer, part: Part, classes: int, slots: int, broadcast: Any, noise: Noise
 ) -> Ratio:
@@ -95,8 +75,7 @@ def audit_randomizer(
         ratios = np.array([densities[a] - densities[b] for a, b in domain.pairs])
     largest = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=1)
     pair = domain.pairs[int(np.argmax(largest))]
-    bound = randomizer.swap_epsilon if part is Part.EDGES else randomizer.epsilon
-    honest = draws_follow_density(randomizer, domain, pair, densities, bound, broadcast, noise)
+    honest = draws_follow_density(randomizer, domain, pair, densities, randomizer.cost, broadcast, noise)
     return Ratio(max(float(largest.max()), 0.0), int(np.isinf(largest).sum()), len(domain.pairs), domain.whole, honest)
 
 

@@ -88,7 +88,7 @@ class Randomizer(Mechanism):
 
     @property
     def edge_change(self) -> str:
-        """What happens to the edge that :attr:`edge_epsilon` is for."""
+        """What happens to the edge that :attr:`edge_units` is for."""
         return "rewired"
 
     @property
@@ -99,14 +99,9 @@ class Randomizer(Mechanism):
         return {LIST_ENTRY: self.swap_units, EDGE: self.edge_units}
 
     @property
-    def swap_epsilon(self) -> float:
-        """What exchanging one entry of one contact list costs."""
-        return self.swap_units * self.epsilon if self.swap_units else 0.0
-
-    @property
-    def edge_epsilon(self) -> float:
-        """What one undirected edge costs over all the reports it moves; nothing for randomizers of features and labels."""
-        return self.edge_units * self.epsilon if self.edge_units else 0.0
+    def cost(self) -> float:
+        """What counts against the budget of its part: one vertex, or one entry of a contact list exchanged for another."""
+        return self.epsilon if self.unit is Unit.VERTEX else self.swap_units * self.epsilon
 
     def loss(self, sensitivity: float) -> Loss:
         """What a change of so many units costs."""

@@ -8,7 +8,6 @@ Tests: ``tests/methods/test_graph_privatizer.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.special import log_softmax, softmax
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
-from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
+from graphveil.methods.common.denoise import HistogramFit, fit_histograms, likelihood_rows
 from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.local import Part
@@ -119,15 +118,7 @@ def homophilous(classes: int, bins: int) -> Array:
     return shares
 
 
-@dataclass(frozen=True)
-class BucketFit:
-    """H[c, b], and the log-likelihood of everybody's reports under each class."""
-
-    shares: Array
-    log_likelihood: Array
-
-
-def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 8) -> BucketFit:
+def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 8) -> HistogramFit:
     """EM for reports with law (H T)[c, .] given the class c, with the label likelihoods as evidence on c."""
     classes, buckets = likelihoods.shape[1], counts.shape[1]
     shares = homophilous(classes, buckets)
@@ -139,4 +130,4 @@ def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 
         weight = (posterior.T @ counts) / law
         shares = np.maximum(shares * (weight @ channel.T), 1e-9)
         shares /= shares.sum(axis=1, keepdims=True)
-    return BucketFit(shares, counts @ np.log(shares @ channel).T)
+    return HistogramFit(shares, prior, counts @ np.log(shares @ channel).T)
