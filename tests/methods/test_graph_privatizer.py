@@ -12,7 +12,6 @@ from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse, NeighbourReplacement
 from graphveil.exchange.randomizers.categories import owns
 from graphveil.graph import powerlaw_sbm, random_split
-from graphveil.methods.common.propagated_training import reported_arcs
 from graphveil.methods.graph_privatizer.algorithm import bucket_counts, fit_buckets, inhabited, released_bins
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
@@ -183,7 +182,7 @@ def test_the_fit_finds_the_shares_behind_the_channel():
 def test_counts_and_arcs_of_reported_lists():
     lists = Contacts.of([[1, 1, 0], [], [0]])
     assert bucket_counts(lists, np.array([0, 1, 1]), 2).tolist() == [[1, 2], [0, 0], [1, 0]]
-    assert reported_arcs(lists).T.tolist() == [[0, 2], [1, 0]]  # once each, without loops, contact -> owner
+    assert lists.arcs.T.tolist() == [[0, 2], [1, 0]]  # once each, without loops, contact -> owner
 
 
 def test_sparse_and_dense_rows_give_the_same_candidates():

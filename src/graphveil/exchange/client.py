@@ -34,8 +34,6 @@ class Client:
         ids: the slots of these vertices; public.
         records: per part, one record each: feature rows, labels (``-1``: none, publicly so), contact lists.
         rounds: what will be asked; nothing else is answered.
-        noise: the secret coins.
-        holder: the name of whoever keeps these records.
         memory: a folder that keeps the reports, so that a restarted client repeats them; default: in memory only.
     """
 

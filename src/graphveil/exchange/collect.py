@@ -58,8 +58,7 @@ def collect(paths: list[Path]) -> Collected:
     for name, values in collector.estimate().items():
         part = files.rounds[name].part
         if isinstance(values, Contacts):
-            pairs = np.stack([values.owners, values.targets])
-            found[part] = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+            found[part] = np.unique(values.arcs[::-1], axis=1)
         elif part is Part.EDGES:
             counts.append(values)
         else:

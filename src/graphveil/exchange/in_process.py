@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 
 
 class InProcess:
-    """The clients of a graph, one per holder.
+    """The clients of a graph, one per holder; ``holders`` names who keeps each vertex (default: one holder).
 
-    Args:
-        graph: everybody's records.
-        rounds: what will be asked.
-        noise: the clients' coins.
-        holders: who keeps each vertex (default: one holder).
-        lengths_public: whether the lengths of contact lists are told.
-        reads_everybody: whether rounds that no client could answer are allowed: published modes only.
+    ``lengths_public``: whether the lengths of contact lists are told. ``reads_everybody``: whether rounds that no client
+    could answer are allowed: published modes only.
     """
 
     def __init__(

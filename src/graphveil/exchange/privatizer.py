@@ -55,23 +55,14 @@ EDGE_MECHANISMS = ("histogram", "bucket", "list")
 
 @dataclass(frozen=True)
 class Privatizer:
-    """How a table of records becomes a table of reports.
-
-    Args:
-        records: where they are, and which columns are what.
-        promise: what their owners allow for this file.
-        rounds: what is answered; parts that are raw are passed on, withheld ones left out.
-        heard: the broadcast that rounds on edges answer.
-        holder: who keeps these records.
-        refuse_outside: whether attributes outside the public range are an error instead of clipped.
-    """
+    """How a table of records becomes a table of reports; parts that are raw are passed on, withheld ones left out."""
 
     records: Records
-    promise: Local
-    rounds: tuple[Round, ...]
-    heard: Broadcast | None = None
+    promise: Local  # what their owners allow for this file
+    rounds: tuple[Round, ...]  # what is answered
+    heard: Broadcast | None = None  # what rounds on edges answer to
     holder: str = "all"
-    refuse_outside: bool = False
+    refuse_outside: bool = False  # whether attributes outside the public range are an error instead of clipped
 
     def __post_init__(self) -> None:
         for part in Part:

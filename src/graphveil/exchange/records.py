@@ -37,22 +37,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Records:
-    """Which columns of a table are what.
-
-    Args:
-        source: the table, or a graph file that looks like one.
-        identifier: default: the first column.
-        features: names or patterns of the feature columns.
-        label, contacts: columns of the class and of the ids of contacts, separated by spaces.
-        classes: the public number of classes.
-    """
+    """Which columns of a table (or of a graph file that looks like one) are what."""
 
     source: TableFile
-    identifier: str | None = None
-    features: tuple[str, ...] = ("*",)
+    identifier: str | None = None  # default: the first column
+    features: tuple[str, ...] = ("*",)  # names or patterns
     label: str | None = None
-    contacts: str | None = None
-    classes: int | None = None
+    contacts: str | None = None  # ids separated by spaces
+    classes: int | None = None  # the public number of them
 
     @classmethod
     def of_graph(cls, path: Path, classes: int | None = None) -> Records:

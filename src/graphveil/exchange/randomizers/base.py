@@ -276,6 +276,12 @@ class Contacts:
         """The number of the list every target is in."""
         return np.repeat(np.arange(len(self)), self.degrees)
 
+    @property
+    def arcs(self) -> np.ndarray:
+        """Everybody hears the contacts of their own list: arcs contact -> owner, once each, without loops."""
+        pairs = np.stack([self.targets, self.owners])
+        return np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+
 
 def contact_lists(records: Any) -> tuple[Contacts, bool]:
     """Contact lists, and whether there was only one (ids, one after the other)."""

@@ -50,9 +50,7 @@ class PropagatedMethod(PropagationOptions, RangedMethod):
         self, training: PropagatedTraining, server: Server, rows: Any, labels: NoisyLabels
     ) -> ScoresPredictor:
         """LPGNN on the graph of reported lists."""
-        from graphveil.methods.common.propagated_training import reported_arcs
-
-        return training.learn(server, rows, labels, reported_arcs(self.reported_lists(server, rows)))
+        return training.learn(server, rows, labels, self.reported_lists(server, rows).arcs)
 
     def rounds(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         asked = () if promise.edges is Openness.RAW else self.rounds_on_lists(facts, promise)

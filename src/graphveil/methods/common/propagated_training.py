@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.exchange.randomizers.base import Contacts
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.reporting import PropagationOptions
@@ -79,10 +78,3 @@ class PropagatedTraining(PropagationOptions):
         facts = {"loss": best[1], "validation_loss": kept.validation_loss, "epoch": kept.epoch}
         facts |= {"inputs": best[0]} if len(candidates) > 1 else {}
         return ScoresPredictor(kept.scores, facts, public=True)
-
-
-def reported_arcs(lists: Contacts) -> np.ndarray:
-    """Everybody hears the contacts of their (noisy) list: arcs contact -> owner, once each, without loops."""
-    pairs = np.stack([lists.targets, lists.owners])
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    return np.unique(pairs, axis=1)
