@@ -10,7 +10,6 @@ from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
 from graphveil.methods.common.denoise import (
     belief_propagation,
     fit_histograms,
-    folds,
     forward_loss,
     hop_shares,
     kprop,
@@ -68,12 +67,6 @@ def test_hop_shares_are_the_weighted_mean_of_the_reports_in_reach():
         reach = np.linalg.matrix_power(dense, hop)[:, [0, 2, 4]]
         expected = reach @ np.eye(3)[[0, 2, 1]] / reach.sum(axis=1, keepdims=True) - 1 / 3
         assert np.allclose(shares[:, number], expected)
-
-
-def test_folds_are_disjoint_and_complete():
-    labelled = np.array([True, False, True, True, True, False, True])
-    parts = folds(labelled, 3, np.random.default_rng(0))
-    assert sorted(np.concatenate(parts)) == [0, 2, 3, 4, 6] and len(parts) == 3
 
 
 def test_em_finds_planted_bins_under_laplace_noise():

@@ -174,7 +174,7 @@ def test_the_fit_finds_the_shares_behind_the_channel():
     counts = np.stack([(noisy == b).sum(axis=1) for b in range(3)], axis=1).astype(float)
     likelihoods = np.where(np.arange(4_000)[:, None] % 2, np.eye(3)[classes] * 0.97 + 0.01, 1 / 3)
     fit = fit_buckets(counts, response.channel, likelihoods, steps=100)
-    assert np.abs(fit.shares - truth).max() < 0.05
+    assert np.abs(fit.bins - truth).max() < 0.05
     unknown = np.arange(4_000) % 2 == 0
     assert (fit.log_likelihood.argmax(axis=1) == classes)[unknown].mean() > 0.6
 

@@ -66,16 +66,14 @@ class Client:
         heard = digest_of(broadcast)
         if name not in self._sent:
             self._recall(name)
-        if name in self._sent:
-            report, before = self._sent[name]
-            if before != heard:
-                raise PrivacyError(
-                    f"round {name!r} has been answered under another broadcast; a second answer would spend the budget "
-                    "twice: use the stored report, or plan one more round"
-                )
-            return report
-        report = self._randomize(self.rounds[name], broadcast)
-        self._remember(report, heard)
+        if name not in self._sent:
+            self._remember(self._randomize(self.rounds[name], broadcast), heard)
+        report, before = self._sent[name]
+        if before != heard:
+            raise PrivacyError(
+                f"round {name!r} has been answered under another broadcast; a second answer would spend the budget twice: "
+                "use the stored report, or plan one more round"
+            )
         return report
 
     def _randomize(self, round: Round, broadcast: Any) -> Report:

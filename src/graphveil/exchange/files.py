@@ -83,10 +83,6 @@ class ReportsFile:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
 
-    @property
-    def holder(self) -> str:
-        return str(self.body["holder"])
-
     def answered(self, part: Part) -> tuple[str, ...]:
         """The names of the rounds on a part that are answered here."""
         return tuple(sorted(name for name, (round, _) in self.rounds.items() if round.part is part))
@@ -135,7 +131,7 @@ class Files:
         """How many different vertices each holder reports, over all its files."""
         known: dict[str, set[str]] = {}
         for file in self._files:
-            known.setdefault(file.holder, set()).update(file.ids)
+            known.setdefault(file.body["holder"], set()).update(file.ids)
         return {holder: len(vertices) for holder, vertices in known.items()}
 
     @cached_property
@@ -183,11 +179,11 @@ class Files:
         slots = self._slots(file)
         if round.part is Part.LABELS:
             labels = file.labels()
-            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.holder)
+            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.body["holder"])
         if round.part is Part.FEATURES:
-            return Report(round.name, slots, file.numbers("f"), file.holder)
+            return Report(round.name, slots, file.numbers("f"), file.body["holder"])
         lists = "contacts" in file.table.column_names
-        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.holder)
+        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.body["holder"])
 
     def in_the_clear(self, part: Part) -> Any:
         files = [(file, self._slots(file)) for file in self._files if file.raw(part)]

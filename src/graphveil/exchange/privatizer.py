@@ -97,11 +97,11 @@ class Privatizer:
                     _check_once(hashes[-1:], path)
                     found, outside = self._report(batch, noise, vertices)
                     if outside and self.refuse_outside:
-                        asked = [round.randomizer for round in self.rounds]
-                        spans = [f"{one.lower:g}..{one.upper:g}" for one in asked if isinstance(one, RowRandomizer)]
+                        asked = (round.randomizer for round in self.rounds)
+                        features = next(one for one in asked if isinstance(one, RowRandomizer))
                         raise InputError(
-                            f"{path}: {outside} values near row {vertices + 1} lie outside the public range {spans[0]}; widen "
-                            "--range or let them be clipped"
+                            f"{path}: {outside} values near row {vertices + 1} lie outside the public range "
+                            f"{features.lower:g}..{features.upper:g}; widen --range or let them be clipped"
                         )
                     writer = writer or stack.enter_context(kind(beside, found.schema))
                     writer.write_batch(found)

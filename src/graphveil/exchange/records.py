@@ -89,24 +89,27 @@ class Records:
         return Batch(ids, rows, labels, contacts)
 
 
-def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
+def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType, problem: str) -> pa.Array:
     try:
-        values = pc.cast(batch.column(name), pa.float64()).to_numpy(zero_copy_only=False)
+        return pc.cast(batch.column(name), kind)
     except pa.ArrowException:
-        raise InputError(f"column {name!r} of {path} is not numeric: leave it out of --features") from None
+        raise InputError(problem) from None
+
+
+def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
+    problem = f"column {name!r} of {path} is not numeric: leave it out of --features"
+    values = np.asarray(_cast(batch, name, pa.float64(), problem).to_numpy(zero_copy_only=False))
     if not np.isfinite(values).all():
         raise InputError(f"column {name!r} of {path} has an empty or non-finite value: fill it in first")
-    return np.asarray(values)
+    return values
 
 
 def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -> np.ndarray:
-    try:
-        values = pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
-    except pa.ArrowException:
-        raise InputError(f"column {name!r} of {path}: labels are whole numbers from 0, empty for none") from None
+    problem = f"column {name!r} of {path}: labels are whole numbers from 0, empty for none"
+    values = np.array(pc.fill_null(_cast(batch, name, pa.int64(), problem), -1).to_numpy(zero_copy_only=False))
     if classes is not None and values.size and (values.max() >= classes or values.min() < -1):
         raise InputError(f"column {name!r} of {path} has a label outside 0..{classes - 1}")
-    return np.asarray(values)
+    return values
 
 
 class GraphSource(TableFile):
@@ -152,17 +155,11 @@ class GraphSource(TableFile):
 
     def batches(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
         for start in range(0, self._features.shape[0], ROWS):
-            rows = self._features[start : start + ROWS].toarray()
+            rows = np.asfortranarray(self._features[start : start + ROWS].toarray())
             ids = np.arange(start, start + len(rows))
-            found: dict[str, Any] = {}
-            for name in columns:
-                if name == "id":
-                    found[name] = ids
-                elif name == "label":
-                    labels = self._labels[ids]
-                    found[name] = pa.array(labels, mask=labels < 0)
-                elif name == "contacts":
-                    found[name] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
-                else:
-                    found[name] = np.ascontiguousarray(rows[:, int(name[1:])])
-            yield pa.RecordBatch.from_pydict(found)
+            found: dict[str, Any] = {name: rows[:, int(name[1:])] for name in columns if name[:1] == "x"}
+            if "label" in columns:
+                found["label"] = pa.array(self._labels[ids], mask=self._labels[ids] < 0)
+            if "contacts" in columns:
+                found["contacts"] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
+            yield pa.RecordBatch.from_pydict({"id": ids, **found})

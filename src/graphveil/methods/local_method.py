@@ -126,9 +126,8 @@ class LocalMethod(PrivateMethod):
         masks = split_of_labelled(files.labelled) if masks is None else masks
         kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
         nodes = len(files.ids)
-        facts = PublicFacts(
-            nodes, files.attributes, files.classes or 2, kinds=kinds | {"other": nodes - sum(kinds.values())}
-        )
+        kinds["other"] = nodes - sum(kinds.values())
+        facts = PublicFacts(nodes, files.attributes, files.classes or 2, kinds=kinds)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
         model = self.fit_server(server, seed=files.seed if seed is None else seed, notes=(ONCE,))
         return model.of(files.ids)

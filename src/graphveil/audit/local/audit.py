@@ -89,8 +89,11 @@ def audit_local(
     shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
     asked = [round.name for round in rounds]
     engaged = [gap.code for gap in certificate.gaps if any(name.startswith(gap.release) for name in asked or [""])]
-    total = Evidence("all rounds", sum(e.epsilon for e in evidence), _added(rounds),
-                     min((e.confidence for e in evidence), default=1.0))  # fmt: skip
+    added = "exact ratios of one vertex's reports, added up"
+    gaussian = ", ".join(round.name for round in rounds if isinstance(round.randomizer, NeighbourMean))
+    added += f"; with {gaussian} at its delta a yardstick, not a bound" if gaussian else ""
+    confidence = min((entry.confidence for entry in evidence), default=1.0)
+    total = Evidence("all rounds", sum(entry.epsilon for entry in evidence), added, confidence)
     return Audit(
         method=method.name,
         mode=method.mode,
@@ -109,13 +112,6 @@ def audit_local(
         seed=seed,
         seconds=time.perf_counter() - started,
     )
-
-
-def _added(rounds: list[Round]) -> str:
-    """How the total was reached; a bound at a delta does not add to pure epsilons as a bound."""
-    added = "exact ratios of one vertex's reports, added up"
-    gaussian = [round.name for round in rounds if isinstance(round.randomizer, NeighbourMean)]
-    return f"{added}; with {', '.join(gaussian)} at its delta a yardstick, not a bound" if gaussian else added
 
 
 def local_graph(seed: int) -> Any:
@@ -154,7 +150,7 @@ def _round(
 def _how(ratio: Ratio, randomizer: Randomizer) -> str:
     reports = "all reports" if ratio.whole else "drawn and extreme reports"
     infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
-    unit = "one contact exchanged" if randomizer.unit is not Unit.VERTEX else "any two records"
+    unit = "any two records" if randomizer.unit is Unit.VERTEX else "one contact exchanged"
     return f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
 
 

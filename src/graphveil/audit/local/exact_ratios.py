@@ -93,10 +93,8 @@ def draws_follow_density(
     draws = DRAWS if domain.whole else FEWER
     first, second = (draw(randomizer, record, draws, broadcast, noise) for record in (one, other))
     if domain.whole:
-        a, b = pair
-        return follows_masses(first, domain.reports, densities[a]) and follows_masses(
-            second, domain.reports, densities[b]
-        )
+        stated = zip((first, second), pair, strict=True)
+        return all(follows_masses(drawn, domain.reports, densities[number]) for drawn, number in stated)
     return (
         follows_marginals(randomizer, one, broadcast, first, noise)
         and follows_marginals(randomizer, other, broadcast, second, noise)

@@ -90,7 +90,6 @@ class Direction(Randomizer):
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
         """Unit vectors, one row each."""
-        _, one = table(records, self.width)
         x = self.directions(records)
         reports = np.empty_like(x)
         empty = np.asarray(~x.any(axis=1))
@@ -102,7 +101,7 @@ class Direction(Randomizer):
             kept = inside | rng.coins(self.reject, len(waiting)) | empty[waiting]
             reports[waiting[kept]] = candidates[kept]
             waiting = waiting[~kept]
-        return reports[0] if one else reports
+        return reports[0] if np.ndim(records) == 1 else reports
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         """Relative to the uniform law on the sphere."""

@@ -154,9 +154,8 @@ class Piecewise(SampledRows):
         """Why there is no epsilon under ``rest=raw``: an attribute that is not chosen tells the two records apart."""
         if math.isfinite(self.epsilon):
             return ""
-        left = self.width - self.m
         return (
-            f"{left} of {self.width} attributes, chosen at random for every vertex, are sent as they are; "
+            f"{self.width - self.m} of {self.width} attributes, chosen at random for every vertex, are sent as they are; "
             f"any delta is at least {self.least_delta:.4g}"
         )
 

@@ -17,7 +17,7 @@ from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
 from graphveil.methods.common.denoise import HistogramFit, fit_histograms, likelihood_rows
-from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining
+from graphveil.methods.common.propagated_training import PropagatedTraining
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Array
@@ -38,12 +38,12 @@ def learn(
         lists, evidence = _buckets(server, labels)
     candidates = {}
     if evidence is not None:
-        candidates["evidence"] = Candidate(evidence, np.zeros((2, 0), dtype=np.int64))
+        candidates["evidence"] = evidence, np.zeros((2, 0), dtype=np.int64)
     if lists is not None:
         arcs = lists.arcs
         propagated = training.propagated(rows, arcs, server.facts.nodes, server.coins)
         columns = propagated if evidence is None else np.column_stack([propagated, evidence])
-        candidates["graph"] = Candidate(columns, arcs)
+        candidates["graph"] = columns, arcs
     return training.fit(server, candidates, labels)
 
 

@@ -15,7 +15,7 @@ from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import DEGREES, Local, Openness, Part
 
 LENGTHS_HIDDEN = (
     "not even the lengths of contact lists: the epsilon of one undirected edge is for adding or removing it, in both lists "
@@ -95,12 +95,10 @@ class LocalRecipe(AdamOptions, LocalMethod):
         return self.degrees == "public"
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
+        found = super().public_statements(promise)
         if promise.edges is Openness.RAW:
-            return super().public_statements(promise)
-        lengths = (
-            "how many contacts everybody has (the length of each list)" if self.degrees == "public" else LENGTHS_HIDDEN
-        )
-        return (*super().public_statements(promise), lengths)
+            return found
+        return (*found, DEGREES if self.degrees == "public" else LENGTHS_HIDDEN)
 
     def train(self, server: Server) -> ScoresPredictor:
         from graphveil.methods.common.backbone_training import NoisyLabels

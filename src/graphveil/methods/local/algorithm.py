@@ -12,14 +12,7 @@ import numpy as np
 
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels
-from graphveil.methods.common.denoise import (
-    HistogramFit,
-    fit_histograms,
-    folds,
-    hop_shares,
-    likelihood_rows,
-    normalised,
-)
+from graphveil.methods.common.denoise import HistogramFit, fit_histograms, hop_shares, likelihood_rows, normalised
 from graphveil.methods.local.heads import Evidence
 from graphveil.privacy.noise import Array
 
@@ -40,7 +33,7 @@ def from_public_edges(
         return np.concatenate([HOP_SCALE * hop_shares(matrix, likelihoods), last[:, None, :]], axis=1)
 
     likelihoods = likelihood_rows(labels.reports, labels.channel)
-    parts = folds(labels.reports >= 0, number, server.coins)
+    parts = np.array_split(server.coins.permutation(np.flatnonzero(labels.reports >= 0)), number)
     whole = propagated(likelihoods)
     seen = whole.copy()
     for done, part in enumerate(parts, start=1):
