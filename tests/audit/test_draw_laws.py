@@ -83,7 +83,7 @@ class NarrowDirection(Direction):
 def honest(randomizer, seed):
     """The checks of ``audit_randomizer`` on the worst pair alone."""
     if isinstance(randomizer, (EdgeListResponse, LabelHistogram)):
-        one, other, bound = np.array([0, 1, 2]), np.array([0, 1, 3]), randomizer.swap_epsilon
+        one, other, bound = np.array([0, 1, 2]), np.array([0, 1, 3]), randomizer.cost
     else:
         low, high = getattr(randomizer, "lower", -1.0), getattr(randomizer, "upper", 1.0)
         one, other, bound = np.full(randomizer.width, low), np.full(randomizer.width, high), randomizer.epsilon

@@ -38,7 +38,7 @@ CASES = [
 @pytest.mark.parametrize(("randomizer", "part", "broadcast"), CASES, ids=lambda value: type(value).__name__)
 def test_the_worst_ratio_is_the_declared_epsilon(randomizer, part, broadcast):
     found = audit_randomizer(randomizer, part, 3, 9, broadcast, Noise(1))
-    declared = randomizer.swap_epsilon if part is Part.EDGES else randomizer.epsilon
+    declared = randomizer.cost
     assert 0.99 * declared <= found.epsilon <= declared + 1e-9
     assert found.honest and found.infinite_pairs == 0
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.exchange.client import Client, one_reporter_each
+from graphveil.exchange.client import Client
 from graphveil.exchange.collector import Collector
 from graphveil.exchange.randomizers import Contacts, LabelHistogram, LabelResponse, MultiBit, Piecewise
 from graphveil.exchange.report import Report
@@ -85,7 +85,7 @@ def test_reports_survive_the_wire(values):
     back = Report.from_bytes(report.to_bytes())
     assert back.round == "labels" and back.holder == "clinic" and back.ids.tolist() == [4, 0, 2]
     assert all(np.array_equal(back.row(i), report.row(i)) for i in range(3))
-    assert back.digest == report.digest
+    assert back.to_bytes() == report.to_bytes()
     with pytest.raises(InputError, match="no report"):
         Report.from_bytes(b"nonsense")
 
@@ -96,7 +96,6 @@ def test_the_collector_puts_reports_of_several_holders_in_the_order_of_the_slots
     for one in (east, west):
         collector.accept(one.report("features"))
         collector.accept(one.report("labels"))
-    assert collector.holders() == {"east": 2, "west": 3}
     assert collector.reported("features").tolist() == [True, True, True, False, True, True]
     rows = collector.values("features").toarray()
     assert np.array_equal(rows[4], east.report("features").row(0)) and not rows[3].any()
@@ -121,14 +120,6 @@ def test_a_resent_report_is_ignored_and_another_one_of_the_same_vertex_is_refuse
     with pytest.raises(InputError, match="another report"):
         collector.accept(client([2, 3, 4, 5], holder="elsewhere", seed=9).report("features"))
     assert np.array_equal(collector.values("features").toarray(), before)
-
-
-def test_a_vertex_known_to_several_holders_reports_once():
-    chosen = one_reporter_each({"b": [1, 2, 3], "a": [3, 4], "c": [2, 4, 5]})
-    assert {name: ids.tolist() for name, ids in chosen.items()} == {"a": [3, 4], "b": [1, 2], "c": [5]}
-    for bad, word in (({"a": []}, "no vertices"), ({"a": [1, 1]}, "twice")):
-        with pytest.raises(InputError, match=word):
-            one_reporter_each(bad)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import betainc
 
 from graphveil.exchange.randomizers import Direction, MultiBit, Piecewise
-from graphveil.exchange.randomizers.direction import cap_measure
 from graphveil.privacy.noise import Noise
 
 from .exact import SIX_SIGMA
@@ -19,7 +19,8 @@ def test_the_density_integrates_to_one_and_has_ratio_epsilon(epsilon, dimension)
     randomizer = Direction(epsilon, dimension, None)
     x = np.eye(dimension)[0]
     inside, outside = (math.exp(randomizer.log_density(x, sign * x)) for sign in (1, -1))
-    s = cap_measure(dimension, randomizer.threshold)
+    shape = (dimension - 1) / 2
+    s = betainc(shape, shape, (1 - randomizer.threshold) / 2)  # the uniform measure of the cap
     assert s == pytest.approx(randomizer.cap, rel=1e-9)
     assert inside * s + outside * (1 - s) == pytest.approx(1.0, abs=1e-9)
     assert 0.99 * epsilon <= randomizer.log_ratio(x, -x, x) <= epsilon + 1e-9

@@ -8,7 +8,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import BucketResponse, Contacts, EdgeListResponse, LabelHistogram, NeighbourMean
-from graphveil.exchange.randomizers.bucket import owns
+from graphveil.exchange.randomizers.categories import owns
 from graphveil.privacy.accounting.loss import gaussian_delta
 from graphveil.privacy.noise import Noise
 
@@ -117,7 +117,7 @@ def test_rewiring_an_edge_moves_three_histograms_and_costs_two_epsilon():
     reports = [np.array(r) for r in product((-50.0, 50.0), repeat=3)]
     ratio = lambda one, r: randomizer.log_ratio(np.array(before[one], int), np.array(after[one], int), r, BINS)
     total = sum(max(ratio(one, r) for r in reports) for one in (u, v, w))
-    assert total == pytest.approx(randomizer.edge_epsilon) == pytest.approx(2.0)
+    assert total == pytest.approx(randomizer.edge_units * randomizer.epsilon) == pytest.approx(2.0)
 
 
 def test_histogram_counts_the_released_labels_of_contacts():

@@ -77,7 +77,7 @@ def test_reports_follow_the_published_probabilities(metric, alpha):
 
 
 def test_the_most_similar_neighbour_is_the_only_candidate_of_strategy_m():
-    chosen = mechanism(Strategy.MOST_SIMILAR).candidates(ROWS)
+    chosen = mechanism(Strategy.MOST_SIMILAR).support(ROWS)
     lists = lists_of(EDGES)
     unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
     for node in range(7):

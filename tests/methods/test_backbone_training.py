@@ -8,6 +8,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.learn.backbones import ATTENTION, NAMES, build_backbone
+from graphveil.learn.graph_training import edges_for
 from graphveil.methods.common.backbone_training import (
     BackboneTraining,
     NoisyLabels,
@@ -58,7 +59,7 @@ def test_a_sparse_matrix_and_pairs_of_a_directed_graph_give_the_same_network(bac
     inputs, arcs, _ = problem()
     network = build_backbone(backbone, 5, 4, 2, dropout=0.0, seed=1).eval()
     x = torch.as_tensor(inputs, dtype=torch.float32)
-    form = BackboneTraining(backbone=backbone)._graph(arcs, len(inputs))
+    form = edges_for(backbone, arcs, len(inputs))
     assert form.layout is torch.sparse_csr
     assert torch.allclose(network(x, form), network(x, torch.as_tensor(arcs)), atol=1e-5)
 

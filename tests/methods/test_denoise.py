@@ -10,7 +10,6 @@ from graphveil.exchange.randomizers import LabelHistogram, LabelResponse
 from graphveil.methods.common.denoise import (
     belief_propagation,
     fit_histograms,
-    folds,
     forward_loss,
     hop_shares,
     kprop,
@@ -70,12 +69,6 @@ def test_hop_shares_are_the_weighted_mean_of_the_reports_in_reach():
         assert np.allclose(shares[:, number], expected)
 
 
-def test_folds_are_disjoint_and_complete():
-    labelled = np.array([True, False, True, True, True, False, True])
-    parts = folds(labelled, 3, np.random.default_rng(0))
-    assert sorted(np.concatenate(parts)) == [0, 2, 3, 4, 6] and len(parts) == 3
-
-
 def test_em_finds_planted_bins_under_laplace_noise():
     """400 lists of 40 contacts, two classes; the fitted bins lie within 0.05 of the planted ones (15 standard errors)."""
     rng, planted = np.random.default_rng(2), np.array([[0.6, 0.2, 0.2], [0.1, 0.7, 0.2]])
@@ -84,7 +77,7 @@ def test_em_finds_planted_bins_under_laplace_noise():
     randomizer = LabelHistogram(1.0, 3)
     noisy = counts + Noise(3).laplace(randomizer.scale, counts.shape)
     start = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]])
-    fit = fit_histograms(noisy, np.full(400, 40), randomizer.variance()[0], np.full((400, 2), 0.5), start)
+    fit = fit_histograms(noisy, np.full(400, 40), randomizer.variance(), np.full((400, 2), 0.5), start)
     assert np.abs(fit.bins - planted).max() < 0.05
     assert np.mean(fit.log_likelihood.argmax(axis=1) == truth) > 0.95
 

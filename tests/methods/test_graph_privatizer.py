@@ -10,9 +10,8 @@ import graphveil as gv
 from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse, NeighbourReplacement
-from graphveil.exchange.randomizers.bucket import owns
+from graphveil.exchange.randomizers.categories import owns
 from graphveil.graph import powerlaw_sbm, random_split
-from graphveil.methods.common.propagated_training import reported_arcs
 from graphveil.methods.graph_privatizer.algorithm import bucket_counts, fit_buckets, inhabited, released_bins
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
@@ -154,7 +153,7 @@ def test_directed_lists_are_reported_whole():
     response = rounds[-1].randomizer
     lists = Contacts.of([[1, 2, 3], [0]])
     assert response.own(lists, np.array([0, 1])).targets.tolist() == [1, 2, 3, 0]
-    assert response.edge_epsilon == 2 * response.epsilon
+    assert response.edge_units == 2
 
 
 def test_buckets_come_from_released_labels_only():
@@ -175,7 +174,7 @@ def test_the_fit_finds_the_shares_behind_the_channel():
     counts = np.stack([(noisy == b).sum(axis=1) for b in range(3)], axis=1).astype(float)
     likelihoods = np.where(np.arange(4_000)[:, None] % 2, np.eye(3)[classes] * 0.97 + 0.01, 1 / 3)
     fit = fit_buckets(counts, response.channel, likelihoods, steps=100)
-    assert np.abs(fit.shares - truth).max() < 0.05
+    assert np.abs(fit.bins - truth).max() < 0.05
     unknown = np.arange(4_000) % 2 == 0
     assert (fit.log_likelihood.argmax(axis=1) == classes)[unknown].mean() > 0.6
 
@@ -183,7 +182,7 @@ def test_the_fit_finds_the_shares_behind_the_channel():
 def test_counts_and_arcs_of_reported_lists():
     lists = Contacts.of([[1, 1, 0], [], [0]])
     assert bucket_counts(lists, np.array([0, 1, 1]), 2).tolist() == [[1, 2], [0, 0], [1, 0]]
-    assert reported_arcs(lists).T.tolist() == [[0, 2], [1, 0]]  # once each, without loops, contact -> owner
+    assert lists.arcs.T.tolist() == [[0, 2], [1, 0]]  # once each, without loops, contact -> owner
 
 
 def test_sparse_and_dense_rows_give_the_same_candidates():
@@ -193,7 +192,7 @@ def test_sparse_and_dense_rows_give_the_same_candidates():
     lists = Contacts.of([[1, 2], [0, 3], [0, 4], [1, 5], [2], [3]])
     for alpha in (0.0, 0.5):
         randomizer = NeighbourReplacement(1.0, lists, alpha=alpha, threshold=0.1)
-        one, two = randomizer.candidates(rows), randomizer.candidates(sp.csr_matrix(rows))
+        one, two = randomizer.support(rows), randomizer.support(sp.csr_matrix(rows))
         assert np.array_equal(one.targets, two.targets) and np.array_equal(one.starts, two.starts)
 
 

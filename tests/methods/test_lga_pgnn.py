@@ -8,11 +8,11 @@ import torch
 
 import graphveil as gv
 from graphveil.errors import InputError
-from graphveil.exchange.in_process import partition
 from graphveil.exchange.randomizers import Rest
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.learn.backbones import NAMES
 from graphveil.methods.lga_pgnn import augmentation
+from graphveil.methods.local_method import partition
 from graphveil.privacy.facts import PublicFacts
 from graphveil.runs.verify import verify_run
 

@@ -8,6 +8,7 @@ import graphveil as gv
 from graphveil.errors import InputError
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.learn.backbones import NAMES
+from graphveil.privacy.facts import PublicFacts
 from graphveil.runs.verify import verify_run
 
 PROMISE = gv.Local(3, 3, "raw")
@@ -104,3 +105,18 @@ def test_attributes_outside_the_public_range_are_clipped_and_counted(graph):
     count = int(((graph.x < 0.25) | (graph.x > 0.75)).sum())
     with pytest.warns(gv.DataWarning, match=f"{count} attributes lay outside"):
         gv.Lpgnn(**QUICK | {"epochs": 1, "lower": 0.25, "upper": 0.75}).fit(graph, PROMISE, seed=1)
+
+
+@pytest.mark.parametrize("method", [gv.Lpgnn, gv.RrEdges, gv.GraphPrivatizer, gv.LdpGnn, gv.LgaPgnn, gv.LapGnn])
+@pytest.mark.parametrize("mode", ["sound", "published"])
+def test_public_ranges_may_be_negative_but_not_empty(method, mode):
+    if mode not in {card["name"]: card["modes"] for card in gv.methods()}[method().name]:
+        pytest.skip("one mode only")
+    facts, promise = PublicFacts(40, 6, 3), gv.Local(2.0, 2.0, "raw")
+    ranged = method(mode=mode, lower=-3.0, upper=-1.0)
+    (asked,) = [round.randomizer for round in ranged.rounds(facts, promise) if round.name == "features"]
+    assert asked.lower <= -3.0 and asked.upper >= -1.0
+    assert any("-3..-1" in statement for statement in ranged.public_statements(promise))
+    for lower, upper in ((1.0, -1.0), (0.5, 0.5)):
+        with pytest.raises(InputError, match="empty"):
+            method(mode=mode, lower=lower, upper=upper)

@@ -16,11 +16,10 @@ def collect(
     reports: Annotated[list[Path], typer.Argument(metavar="REPORTS...", help="Files written by 'privatize'.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="The noisy graph to write.")],
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Default: the name of --out with .json.")
+        Path | None, typer.Option(metavar="FILE", help="Default: the name of --out with .json.")
     ] = None,
     broadcast: Annotated[
-        Path | None,
-        typer.Option("--broadcast", metavar="FILE.csv", help="Write ids and released labels for a round on contacts."),
+        Path | None, typer.Option(metavar="FILE.csv", help="Write ids and released labels for a round on contacts.")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,58 +16,43 @@ if TYPE_CHECKING:
     from graphveil.exchange.round import Round
     from graphveil.privacy.local import Local
 
+BUDGET = "E|raw|withheld"
+Budget = Annotated[str, typer.Option(metavar=BUDGET)]
+
 
 def privatize(
     records: Annotated[
         Path, typer.Argument(metavar="RECORDS", help="Table of records (.csv, .tsv, .parquet), or a graph file (.npz).")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The reports to write: .parquet or .csv.")],
-    features_epsilon: Annotated[str, typer.Option("--features-epsilon", metavar="E|raw|withheld")] = "withheld",
-    labels_epsilon: Annotated[str, typer.Option("--labels-epsilon", metavar="E|raw|withheld")] = "withheld",
-    edges_epsilon: Annotated[
-        str, typer.Option("--edges-epsilon", metavar="E|raw|withheld", help="Of one entry of a contact list.")
-    ] = "withheld",
+    features_epsilon: Budget = "withheld",
+    labels_epsilon: Budget = "withheld",
+    edges_epsilon: Annotated[str, typer.Option(metavar=BUDGET, help="Of one entry of a contact list.")] = "withheld",
     identifier: Annotated[str | None, typer.Option("--id", help="Column: identifier. Default: the first.")] = None,
-    features: Annotated[
-        list[str] | None, typer.Option("--features", help="Columns: names or patterns such as word_*; repeatable.")
-    ] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column: class from 0; empty means none.")] = None,
-    classes: Annotated[int | None, typer.Option("--classes", help="The public number of classes.")] = None,
-    contacts: Annotated[
-        str | None, typer.Option("--contacts", help="Column: ids of contacts, separated by spaces.")
-    ] = None,
-    edge_mechanism: Annotated[
-        str, typer.Option("--edge-mechanism", help="histogram, bucket or list (edges with an epsilon).")
-    ] = "histogram",
+    features: Annotated[list[str] | None, typer.Option(help="Columns: names or patterns (word_*); repeatable.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column: class from 0; empty means none.")] = None,
+    classes: Annotated[int | None, typer.Option(help="The public number of classes.")] = None,
+    contacts: Annotated[str | None, typer.Option(help="Column: ids of contacts, separated by spaces.")] = None,
+    edge_mechanism: Annotated[str, typer.Option(help="histogram, bucket or list (with an epsilon).")] = "histogram",
     broadcast: Annotated[
-        Path | None,
-        typer.Option(
-            "--broadcast", metavar="FILE.csv", help="Who takes part and their released labels, from 'collect'."
-        ),
+        Path | None, typer.Option(metavar="FILE.csv", help="Who takes part and their released labels, from 'collect'.")
     ] = None,
-    span: Annotated[
-        str, typer.Option("--range", metavar="LOW..HIGH", help="Public range of every attribute.")
-    ] = "0..1",
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", help="multi-bit, piecewise, direction or laplace.")
-    ] = "multi-bit",
-    on_outside: Annotated[
-        str, typer.Option("--on-outside", metavar="clip|raise", help="Attributes outside the range.")
-    ] = "clip",
+    span: Annotated[str, typer.Option("--range", metavar="LOW..HIGH", help="Public range of attributes.")] = "0..1",
+    mechanism: Annotated[str, typer.Option(help="multi-bit, piecewise, direction or laplace.")] = "multi-bit",
+    on_outside: Annotated[str, typer.Option(metavar="clip|raise", help="Attributes outside the range.")] = "clip",
     plan: Annotated[
         Path | None,
-        typer.Option(
-            "--plan", metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."
-        ),
+        typer.Option(metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."),
     ] = None,
-    holder: Annotated[str, typer.Option("--holder", help="Who keeps these records.")] = "all",
+    holder: Annotated[str, typer.Option(help="Who keeps these records.")] = "all",
     seed: opt.Seed = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Randomise every record of a table once; the reports may leave, the records stay."""
     from graphveil.exchange.broadcast import Broadcast
-    from graphveil.exchange.privatizer import Privatizer, edge_round, randomizer_of, vertex_rounds
+    from graphveil.exchange.privatizer import Privatizer, edge_round, feature_randomizer
     from graphveil.exchange.records import Records
+    from graphveil.exchange.round import vertex_rounds
     from graphveil.graph.formats.tables import TableFile
     from graphveil.privacy.local import Local, Openness, Part
     from graphveil.privacy.noise import Noise
@@ -79,9 +65,10 @@ def privatize(
         source = Records.of_graph(records, classes)
     else:
         source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)
-    if not isinstance(promise.labels, Openness) and source.label is None:
+    if not isinstance(promise.labels, Openness) and (source.label is None or (plan is None and source.classes is None)):
         raise InputError("labels with an epsilon need --label COLUMN and --classes K (the public number of classes)")
-    heard, edges = None, ()
+    heard: Broadcast | None = None
+    edges: tuple[Round, ...] = ()
     if isinstance(promise.edges, Openness):
         if broadcast is not None:
             raise InputError("--broadcast belongs to an --edges-epsilon that is a number")
@@ -95,18 +82,20 @@ def privatize(
         edges = (asked,)
     if plan is None:
         width = len(source.columns(promise))
-        rounds = vertex_rounds(promise, width, source.classes, mechanism, lower, upper)
+        rounds = vertex_rounds(
+            promise, source.classes or 0, partial(feature_randomizer, mechanism, width, lower, upper)
+        )
     else:
         rounds = _planned(plan, promise)
     job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
     start = time.perf_counter()
     with opt.progress_bar() as bar:
         done = job.run(out, Noise(seed), progress=lambda rows: bar("records", rows, rows))
-    names = {part: getattr(randomizer_of(job.rounds, part), "kind", None) for part in (Part.FEATURES, Part.EDGES)}
+    names = {asked.part: asked.randomizer.kind for asked in job.rounds}
     body = done | {
         "promise": promise.to_json(),
-        "mechanism": names[Part.FEATURES],
-        "edge_mechanism": names[Part.EDGES],
+        "mechanism": names.get(Part.FEATURES),
+        "edge_mechanism": names.get(Part.EDGES),
         "holder": holder,
         "raw": [part.value for part in promise.raw],
         "seeded": seed is not None,
@@ -141,12 +130,10 @@ def _planned(path: Path, promise: Local) -> tuple[Round, ...]:
 
 
 def _range(text: str) -> tuple[float, float]:
-    low, dots, high = text.partition("..")
     try:
-        lower, upper = float(low), float(high)
+        lower, upper = map(float, text.split(".."))
     except ValueError:
-        dots = ""
         lower = upper = 0.0
-    if not dots or not lower < upper or upper - lower == float("inf"):
+    if not 0 < upper - lower < float("inf"):
         raise InputError(f"--range is {text!r}: give two finite numbers such as 0..1")
     return lower, upper

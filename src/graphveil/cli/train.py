@@ -119,7 +119,7 @@ def _on_graph(
     out: Path | None,
     progress: Progress,
 ) -> tuple[Model, Graph]:
-    from graphveil.exchange.in_process import partition
+    from graphveil.methods.local_method import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.ledger import Ledger
 
@@ -165,7 +165,7 @@ def _on_reports(
         if stop.broadcast is None:
             raise InputError(f"{stop}: 'graphveil privatize' makes the reports that {chosen.name} asks for") from None
         stop.broadcast.write(path)
-        price = f"{stop.round.randomizer.swap_epsilon:g}"
+        price = f"{stop.round.randomizer.cost:g}"
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
             opt.print_json({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})

@@ -102,7 +102,7 @@ class Broadcast:
         targets = self.slots(names, who)
         pairs = np.unique(np.stack([owners, targets]).astype(np.int64), axis=1)
         pairs = pairs[:, own[pairs[0]] != pairs[1]]
-        return contacts_of(pairs[0], pairs[1], len(ids))
+        return Contacts.of_pairs(pairs[0], pairs[1], len(ids))
 
     def joined(self, lists: Contacts) -> pa.Array:
         """Lists of slots as ids separated by spaces."""
@@ -122,12 +122,6 @@ def split_ids(contacts: pa.Array) -> tuple[np.ndarray, pa.Array]:
     names, owners = pc.list_flatten(split), pc.list_parent_indices(split).to_numpy()
     there = pc.not_equal(names, "")
     return owners[there.to_numpy(zero_copy_only=False)], names.filter(there)
-
-
-def contacts_of(owners: np.ndarray, targets: np.ndarray, lists: int) -> Contacts:
-    """Lists from pairs sorted by owner."""
-    starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
-    return Contacts(starts.astype(np.int64), np.asarray(targets, dtype=np.int64))
 
 
 def _asked(beside: Path) -> Round | None:

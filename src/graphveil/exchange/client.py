@@ -9,7 +9,6 @@ Tests: ``tests/exchange/test_client_collector.py``.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, outside
+from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report, digest_of
 from graphveil.exchange.round import Round
+from graphveil.files import draft
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -34,8 +34,6 @@ class Client:
         ids: the slots of these vertices; public.
         records: per part, one record each: feature rows, labels (``-1``: none, publicly so), contact lists.
         rounds: what will be asked; nothing else is answered.
-        noise: the secret coins.
-        holder: the name of whoever keeps these records.
         memory: a folder that keeps the reports, so that a restarted client repeats them; default: in memory only.
     """
 
@@ -68,16 +66,14 @@ class Client:
         heard = digest_of(broadcast)
         if name not in self._sent:
             self._recall(name)
-        if name in self._sent:
-            report, before = self._sent[name]
-            if before != heard:
-                raise PrivacyError(
-                    f"round {name!r} has been answered under another broadcast; a second answer would spend the budget "
-                    "twice: use the stored report, or plan one more round"
-                )
-            return report
-        report = self._randomize(self.rounds[name], broadcast)
-        self._remember(report, heard)
+        if name not in self._sent:
+            self._remember(self._randomize(self.rounds[name], broadcast), heard)
+        report, before = self._sent[name]
+        if before != heard:
+            raise PrivacyError(
+                f"round {name!r} has been answered under another broadcast; a second answer would spend the budget twice: "
+                "use the stored report, or plan one more round"
+            )
         return report
 
     def _randomize(self, round: Round, broadcast: Any) -> Report:
@@ -87,8 +83,7 @@ class Client:
         if round.part is Part.LABELS:
             labelled = records != NO_LABEL
             records, ids = records[labelled], ids[labelled]
-        if round.part is Part.FEATURES:
-            self.clipped += outside_range(records, round.randomizer)
+        self.clipped += round.randomizer.outside(records)
         values = round.randomizer.randomize(round.randomizer.own(records, ids), broadcast, self._noise)
         return Report(round.name, ids, values, self.holder)
 
@@ -96,13 +91,9 @@ class Client:
         """Keep the report durably before anybody sees it."""
         if self.memory is not None:
             self.memory.mkdir(parents=True, exist_ok=True)
-            draft = self.memory / f"{report.round}.part"
-            with draft.open("wb") as file:
+            with draft(self.memory / f"{report.round}.report") as beside:
                 head = json.dumps({"heard": heard}).encode()
-                file.write(len(head).to_bytes(8, "little") + head + report.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.memory / f"{report.round}.report")
+                beside.write_bytes(len(head).to_bytes(8, "little") + head + report.to_bytes())
         self._sent[report.round] = (report, heard)
 
     def _recall(self, name: str) -> None:
@@ -116,50 +107,17 @@ class Client:
             raise InputError(f"{path} holds reports of other vertices: give this client a folder of its own")
         self._sent[name] = (report, json.loads(content[8 : 8 + size])["heard"])
 
-    def __repr__(self) -> str:
-        return f"Client({len(self.ids)} vertices of holder {self.holder!r}; answered: {', '.join(self._sent) or 'nothing'})"
-
-
-def one_reporter_each(holders: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Which vertices each holder reports if some are known to several: the first holder by name speaks, the others are silent.
-
-    A vertex that reports once at every holder pays once for each; with this public rule it pays once.
-    """
-    taken: set[int] = set()
-    chosen = {}
-    for name in sorted(holders):
-        ids = [int(vertex) for vertex in np.atleast_1d(holders[name])]
-        if not ids:
-            raise InputError(f"holder {name!r} has no vertices: leave it out")
-        if len(set(ids)) != len(ids):
-            raise InputError(f"holder {name!r} lists a vertex twice")
-        chosen[name] = np.array([vertex for vertex in ids if vertex not in taken], dtype=np.int64)
-        taken.update(ids)
-    return chosen
-
-
-def outside_range(rows: Any, randomizer: Randomizer) -> int:
-    """How many attributes miss the randomizer's public range (they are clipped); 0 if it has none."""
-    lower, upper = getattr(randomizer, "lower", None), getattr(randomizer, "upper", None)
-    if lower is None or upper is None:
-        return 0
-    if not sp.issparse(rows):
-        return outside(rows, lower, upper)
-    zeros = rows.shape[0] * rows.shape[1] - rows.nnz
-    return outside(rows.data, lower, upper) + (0 if lower <= 0 <= upper else zeros)
-
 
 def _aligned(part: Part, record: Any, vertices: int) -> Any:
     """Records of a part, one per vertex."""
+    found: Any
     if part is Part.EDGES:
-        lists = Contacts.of([record] if isinstance(record, np.ndarray) else record)
-        count, found = len(lists), lists
+        found = Contacts.of([record] if isinstance(record, np.ndarray) else record)
     elif part is Part.LABELS:
         found = np.atleast_1d(np.asarray(record, dtype=np.int64))
-        count = len(found)
     else:
         found = sp.csr_matrix(record) if sp.issparse(record) else np.atleast_2d(np.asarray(record, dtype=np.float64))
-        count = found.shape[0]
+    count = found.shape[0] if sp.issparse(found) else len(found)
     if count != vertices:
         raise InputError(f"{part}: {count} records for {vertices} vertices")
     return found

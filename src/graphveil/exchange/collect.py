@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,33 +52,27 @@ def collect(paths: list[Path]) -> Collected:
             collector.accept(report)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-    estimates = collector.estimate()
-    rows, labels, arcs = np.zeros((nodes, 0)), np.full(nodes, -1), np.zeros((2, 0), dtype=np.int64)
-    names: list[str] = []
-    for part in files.promise.raw:
-        clear = files.in_the_clear(part)
-        rows, labels, arcs = (
-            clear if part is one else kept
-            for one, kept in ((Part.FEATURES, rows), (Part.LABELS, labels), (Part.EDGES, arcs))
-        )
-    for name, round in files.rounds.items():
-        values = estimates.get(name)
-        if round.part is Part.FEATURES:
-            rows = values
-        elif round.part is Part.LABELS:
-            labels = values
-        elif isinstance(values, Contacts):
-            pairs = np.stack([values.owners, values.targets])
-            arcs = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
-    attributes = rows.shape[1]
-    for name, round in files.rounds.items():
-        if round.part is Part.EDGES and not isinstance(estimates.get(name), Contacts):
-            names = [f"f{number}" for number in range(attributes)] + [f"h{n}" for n in range(estimates[name].shape[1])]
-            rows = np.hstack(
-                [rows, estimates[name]]
-            )  # noisy counts of the contacts' released labels are attributes, too
+    found: dict[Part, Any] = {part: files.in_the_clear(part) for part in files.promise.raw}
+    counts = []
+    for name, values in collector.estimate().items():
+        part = files.rounds[name].part
+        if isinstance(values, Contacts):
+            found[part] = np.unique(values.arcs[::-1], axis=1)
+        elif part is Part.EDGES:
+            counts.append(values)
+        else:
+            found[part] = values
+    rows = found.get(Part.FEATURES, np.zeros((nodes, 0)))
+    labels, arcs = found.get(Part.LABELS, np.full(nodes, -1)), found.get(Part.EDGES, np.zeros((2, 0), dtype=np.int64))
+    attributes, names = rows.shape[1], []
+    if counts:  # noisy counts of the contacts' released labels are attributes, too
+        rows = np.hstack([rows, *counts])
+        names = [f"f{n}" for n in range(attributes)] + [f"h{n}" for n in range(rows.shape[1] - attributes)]
     facts = PublicFacts(nodes, attributes, classes)
     releases = tuple(round.release(int(collector.reported(name).sum())) for name, round in files.rounds.items())
+    randomizers = [round.randomizer for round in files.rounds.values()]
+    owned = any(isinstance(randomizer, BucketResponse) for randomizer in randomizers)
+    lengths = owned or any(randomizer.tells_lengths for randomizer in randomizers)
     certificate = Certificate.of(
         Plan(files.promise, facts, releases),
         releases,
@@ -85,33 +80,18 @@ def collect(paths: list[Path]) -> Collected:
         mode="sound",
         parameters={},
         holders=files.holders,
-        public=(WHO_REPORTS, *_edge_statements(files)),
+        public=(WHO_REPORTS, *([DEGREES] if lengths else []), *([OWNERS] if owned else [])),
         assumptions=(ONCE,),
         seed=files.seed,
     )
-    arrays = _arrays(files, rows, labels, arcs, classes, names)
-    return Collected(arrays, labels, arcs, certificate, files.ids, collector.resent)
-
-
-def _arrays(
-    files: Files, rows: np.ndarray, labels: np.ndarray, arcs: np.ndarray, classes: int, names: list[str]
-) -> dict[str, np.ndarray]:
-    """The graph file: ids, and the channel P(report | class) of randomised labels, travel with it."""
-    nodes = len(files.ids)
     directed = not np.array_equal(arcs, np.unique(arcs[::-1], axis=1))
     arrays = {"edge_index": undirected_pairs(arcs, nodes)} | feature_arrays(sp.csr_matrix(rows)) | label_arrays(labels)
     if directed:
         arrays["directed_edge_index"] = unique_arcs(arcs, nodes)
     arrays |= {"directed": np.array(directed), "num_classes": np.array(classes), "notes": np.array([COLLECTED])}
     arrays |= {"ids": np.array(files.ids), "collected": np.array(True)}
-    for round in files.rounds.values():
-        if isinstance(round.randomizer, LabelResponse):
-            arrays["label_channel"] = round.randomizer.channel
-    return arrays | ({"feature_names": np.array(names)} if names else {})
-
-
-def _edge_statements(files: Files) -> tuple[str, ...]:
-    edges = [round.randomizer for round in files.rounds.values() if round.part is Part.EDGES]
-    if any(isinstance(randomizer, BucketResponse) for randomizer in edges):
-        return (DEGREES, OWNERS)
-    return (DEGREES,) if any(randomizer.tells_lengths for randomizer in edges) else ()
+    for randomizer in randomizers:
+        if isinstance(randomizer, LabelResponse):
+            arrays["label_channel"] = randomizer.channel  # P(report | class) travels with the labels
+    arrays |= {"feature_names": np.array(names)} if names else {}
+    return Collected(arrays, labels, arcs, certificate, files.ids, collector.resent)

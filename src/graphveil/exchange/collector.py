@@ -43,7 +43,7 @@ class Collector:
             raise InputError(f"round {report.round!r}: two reports of holder {report.holder!r} are for the same vertex")
         which, where = self._which[report.round], self._where[report.round]
         known = which[ids] != NOBODY
-        for number in np.flatnonzero(known):
+        for number in np.flatnonzero(known).tolist():
             stored = self._reports[report.round][which[ids[number]]]
             if not np.array_equal(stored.row(where[ids[number]]), report.row(number)):
                 raise InputError(
@@ -58,15 +58,7 @@ class Collector:
 
     def reported(self, name: str) -> np.ndarray:
         """Which slots have reported in this round."""
-        return self._which[name] != NOBODY
-
-    def holders(self) -> dict[str, int]:
-        """How many vertices each holder has reported in at least one round."""
-        seen: dict[str, set[int]] = {}
-        for reports in self._reports.values():
-            for report in reports:
-                seen.setdefault(report.holder, set()).update(report.ids.tolist())
-        return {holder: len(ids) for holder, ids in sorted(seen.items())}
+        return np.asarray(self._which[name] != NOBODY)
 
     def values(self, name: str) -> Any:
         """All reports of a round in the order of the slots; slots that sent nothing have zeros (labels: -1)."""
@@ -79,11 +71,8 @@ class Collector:
         first = reports[0].values
         if isinstance(first, Contacts):
             lists = [report.row(number) for report in reports for number in range(len(report))]
-            empty = np.empty(0, dtype=np.int64)
-            ordered = [empty] * self.slots
-            for slot, place in zip(there, position, strict=True):
-                ordered[slot] = lists[place]
-            return Contacts.of(ordered)
+            place_of = dict(zip(there.tolist(), position.tolist(), strict=True))
+            return Contacts.of([lists[place_of[slot]] if slot in place_of else [] for slot in range(self.slots)])
         if sp.issparse(first):
             stacked = sp.vstack([report.values for report in reports], format="csr")
             spread = sp.csr_matrix((np.ones(len(there)), (there, position)), (self.slots, stacked.shape[0]))
@@ -96,16 +85,9 @@ class Collector:
 
     def estimate(self) -> dict[str, Any]:
         """What the rounds say, without bias: feature rows, reported labels (-1: none) or lists, noisy counts."""
-        return {name: self._estimate(name) for name in self.rounds if self.reported(name).any()}
-
-    def _estimate(self, name: str) -> Any:
-        round, values = self.rounds[name], self.values(name)
-        if round.part is not Part.FEATURES:
-            return values
-        rows = np.asarray(round.randomizer.estimate(values))
-        rows[~self.reported(name)] = 0.0
-        return rows
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name} {int(self.reported(name).sum())}" for name in self.rounds)
-        return f"Collector({self.slots} slots; reports: {counts})"
+        found = {name: self.values(name) for name in self.rounds if self.reported(name).any()}
+        for name, values in found.items():
+            if self.rounds[name].part is Part.FEATURES:
+                found[name] = np.array(self.rounds[name].randomizer.estimate(values))
+                found[name][~self.reported(name)] = 0.0
+        return found

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphveil.errors import GraphveilError, InputError, PrivacyError
-from graphveil.exchange.broadcast import Broadcast, contacts_of, described, split_ids
+from graphveil.exchange.broadcast import Broadcast, described, split_ids
 from graphveil.exchange.client import NO_LABEL
 from graphveil.exchange.privatizer import SCHEMA
 from graphveil.exchange.randomizers import Contacts
@@ -84,10 +84,6 @@ class ReportsFile:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
 
-    @property
-    def holder(self) -> str:
-        return str(self.body["holder"])
-
     def answered(self, part: Part) -> tuple[str, ...]:
         """The names of the rounds on a part that are answered here."""
         return tuple(sorted(name for name, (round, _) in self.rounds.items() if round.part is part))
@@ -113,7 +109,7 @@ class Files:
         self._files = [ReportsFile.read(path) for path in paths]
         self.rounds, self.promise = self._merged()
         names = {name for file in self._files for name in file.ids}
-        self.ids = tuple(sorted(names, key=int) if all(map(_whole, names)) else sorted(names))
+        self.ids = tuple(sorted(names, key=int if all(n.isdecimal() and len(n) < 19 for n in names) else None))
         self._slot = {name: number for number, name in enumerate(self.ids)}
 
     @property
@@ -136,7 +132,7 @@ class Files:
         """How many different vertices each holder reports, over all its files."""
         known: dict[str, set[str]] = {}
         for file in self._files:
-            known.setdefault(file.holder, set()).update(file.ids)
+            known.setdefault(file.body["holder"], set()).update(file.ids)
         return {holder: len(vertices) for holder, vertices in known.items()}
 
     @cached_property
@@ -184,29 +180,23 @@ class Files:
         slots = self._slots(file)
         if round.part is Part.LABELS:
             labels = file.labels()
-            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.holder)
+            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.body["holder"])
         if round.part is Part.FEATURES:
-            return Report(round.name, slots, file.numbers("f"), file.holder)
+            return Report(round.name, slots, file.numbers("f"), file.body["holder"])
         lists = "contacts" in file.table.column_names
-        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.holder)
+        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.body["holder"])
 
     def in_the_clear(self, part: Part) -> Any:
         files = [(file, self._slots(file)) for file in self._files if file.raw(part)]
         if part is Part.EDGES:
-            arcs = []
-            for file, slots in files:
-                lists = self._lists(file)
-                arcs.append(np.stack([slots[lists.owners], lists.targets]))
+            lists = [(slots, self._lists(file)) for file, slots in files]
+            arcs = [np.stack([slots[own.owners], own.targets]) for slots, own in lists]
             return np.unique(np.concatenate([np.zeros((2, 0), dtype=np.int64), *arcs], axis=1), axis=1)
-        if part is Part.LABELS:
-            labels = np.full(len(self.ids), NO_LABEL)
-            for file, slots in files:
-                labels[slots] = file.labels()
-            return labels
-        rows = np.zeros((len(self.ids), self.attributes))
+        labels = part is Part.LABELS
+        found = np.full(len(self.ids), NO_LABEL) if labels else np.zeros((len(self.ids), self.attributes))
         for file, slots in files:
-            rows[slots] = file.numbers("f")
-        return rows
+            found[slots] = file.labels() if labels else file.numbers("f")
+        return found
 
     def lengths(self) -> np.ndarray | None:
         told = [file for file in self._files if "degree" in file.table.column_names]
@@ -223,14 +213,14 @@ class Files:
     def _lists(self, file: ReportsFile) -> Contacts:
         """The contacts of every record as slots."""
         owners, names = split_ids(file.table["contacts"].combine_chunks())
-        targets = [self._slot.get(name, -1) for name in names.to_pylist()]
-        if -1 in targets:
-            at = targets.index(-1)
+        targets = np.array([self._slot.get(name, -1) for name in names.to_pylist()], dtype=np.int64)
+        if (targets < 0).any():
+            at = int(np.argmax(targets < 0))
             who, unknown = file.ids[int(owners[at])], names[at].as_py()
             raise InputError(
                 f"{file.path}: vertex {who!r} lists {unknown!r}, who has not reported: unknown neighbour id"
             )
-        return contacts_of(owners, np.array(targets, dtype=np.int64), len(file.ids))
+        return Contacts.of_pairs(owners, targets, len(file.ids))
 
     def _merged(self) -> tuple[dict[str, Round], Local]:
         """All rounds, and the promise of all files together; a round must be answered in the same way by everybody."""
@@ -255,7 +245,3 @@ class Files:
             }
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))
-
-
-def _whole(name: str) -> bool:
-    return name.isdecimal() and len(name) < 19

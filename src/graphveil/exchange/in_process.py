@@ -14,7 +14,6 @@ from graphveil.exchange.client import NO_LABEL, Client
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
-from graphveil.privacy.facts import PUBLIC_COINS
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -23,15 +22,10 @@ if TYPE_CHECKING:
 
 
 class InProcess:
-    """The clients of a graph, one per holder.
+    """The clients of a graph, one per holder; ``holders`` names who keeps each vertex (default: one holder).
 
-    Args:
-        graph: everybody's records.
-        rounds: what will be asked.
-        noise: the clients' coins.
-        holders: who keeps each vertex (default: one holder).
-        lengths_public: whether the lengths of contact lists are told.
-        reads_everybody: whether rounds that no client could answer are allowed: published modes only.
+    ``lengths_public``: whether the lengths of contact lists are told. ``reads_everybody``: whether rounds that no client
+    could answer are allowed: published modes only.
     """
 
     def __init__(
@@ -65,13 +59,14 @@ class InProcess:
         return reports
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        randomizer: Any = replace(round.randomizer, lists=self._lists)  # type: ignore[type-var]
-        found: Contacts = randomizer.randomize(self._lists, broadcast, self._noise)
+        reads: Any = round.randomizer
+        found: Contacts = replace(reads, lists=self._lists).randomize(self._lists, broadcast, self._noise)
         return found
 
     def in_the_clear(self, part: Part) -> Any:
         if part is Part.FEATURES:
-            return self._graph.rows.values
+            rows: Any = self._graph.rows
+            return rows.values
         return self._labels if part is Part.LABELS else self._graph.lists.edge_index()
 
     def lengths(self) -> np.ndarray | None:
@@ -90,15 +85,6 @@ class InProcess:
         for name in np.unique(names):
             ids = np.flatnonzero(names == name)
             own = self._lists if len(ids) == graph.nodes else Contacts.of([self._lists[vertex] for vertex in ids])
-            rows = graph.rows.take(ids).values
-            records = {Part.FEATURES: rows, Part.LABELS: self._labels[ids], Part.EDGES: own}
+            rows: Any = graph.rows.take(ids)
+            records = {Part.FEATURES: rows.values, Part.LABELS: self._labels[ids], Part.EDGES: own}
             yield Client(ids, records, rounds, self._noise, str(name))
-
-
-def partition(nodes: int, holders: int) -> np.ndarray:
-    """The name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
-    if not 1 <= holders <= nodes:
-        raise InputError(f"--holders takes a number from 1 to {nodes} (the number of vertices), got {holders}")
-    width = len(str(holders))
-    names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
-    return names[np.random.default_rng(PUBLIC_COINS).permutation(nodes) % holders]

@@ -9,6 +9,7 @@ Tests: ``tests/cli/test_privatize.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,12 @@ from graphveil.exchange.randomizers import (
     Direction,
     EdgeListResponse,
     LabelHistogram,
-    LabelResponse,
     LaplaceRows,
     MultiBit,
     Piecewise,
     Randomizer,
 )
+from graphveil.exchange.randomizers.base import RowRandomizer
 from graphveil.exchange.records import Batch, Records
 from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
@@ -54,27 +55,18 @@ EDGE_MECHANISMS = ("histogram", "bucket", "list")
 
 @dataclass(frozen=True)
 class Privatizer:
-    """How a table of records becomes a table of reports.
-
-    Args:
-        records: where they are, and which columns are what.
-        promise: what their owners allow for this file.
-        rounds: what is answered; parts that are raw are passed on, withheld ones left out.
-        heard: the broadcast that rounds on edges answer.
-        holder: who keeps these records.
-        refuse_outside: whether attributes outside the public range are an error instead of clipped.
-    """
+    """How a table of records becomes a table of reports; parts that are raw are passed on, withheld ones left out."""
 
     records: Records
-    promise: Local
-    rounds: tuple[Round, ...]
-    heard: Broadcast | None = None
+    promise: Local  # what their owners allow for this file
+    rounds: tuple[Round, ...]  # what is answered
+    heard: Broadcast | None = None  # what rounds on edges answer to
     holder: str = "all"
-    refuse_outside: bool = False
+    refuse_outside: bool = False  # whether attributes outside the public range are an error instead of clipped
 
     def __post_init__(self) -> None:
         for part in Part:
-            spent = sum(cost(round) for round in self.rounds if round.part is part)
+            spent = sum(round.randomizer.cost for round in self.rounds if round.part is part)
             if spent > self.promise.share(part) * (1 + 1e-9):
                 raise PrivacyError(
                     f"{part}: the rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed"
@@ -91,31 +83,40 @@ class Privatizer:
                 f"{out} exists: these records have been randomised already; send the same file again, a second draw "
                 "would spend the budget again"
             )
+        if out.suffix not in (".csv", ".parquet"):
+            raise InputError(f"--out is {out}: give a name that ends in .parquet or .csv")
+        kind = pa.parquet.ParquetWriter if out.suffix == ".parquet" else pa.csv.CSVWriter
         columns, path = self.records.columns(self.promise), self.records.source.path
-        seen, missed, vertices = _Ids(path), 0, 0
-        with draft(out) as beside, _Writer(beside, out) as writer:
-            for batch in self.records.batches(columns):
-                seen.add(batch.ids)
-                found, outside = self._report(batch, noise, vertices)
-                if outside and self.refuse_outside:
-                    raise InputError(
-                        f"{path}: {outside} values near row {vertices + 1} lie outside the public range; widen --range or let "
-                        f"them be clipped: {self._range()}"
-                    )
-                writer.write(found)
-                missed, vertices = missed + outside, vertices + len(batch)
-                if progress is not None:
-                    progress(vertices)
-            if not vertices:
-                raise InputError(f"{path} has no records: a holder without vertices is left out")
-            seen.finish()
-            writer.close()
+        missed = vertices = 0
+        hashes: list[np.ndarray] = []
+        with draft(out) as beside:
+            with ExitStack() as stack:
+                writer: Any = None
+                for batch in self.records.batches(columns):
+                    hashes.append(np.array([hash(name) for name in batch.ids.to_pylist()], dtype=np.int64))
+                    _check_once(hashes[-1:], path)
+                    found, outside = self._report(batch, noise, vertices)
+                    if outside and self.refuse_outside:
+                        asked = (round.randomizer for round in self.rounds)
+                        features = next(one for one in asked if isinstance(one, RowRandomizer))
+                        raise InputError(
+                            f"{path}: {outside} values near row {vertices + 1} lie outside the public range "
+                            f"{features.lower:g}..{features.upper:g}; widen --range or let them be clipped"
+                        )
+                    writer = writer or stack.enter_context(kind(beside, found.schema))
+                    writer.write_batch(found)
+                    missed, vertices = missed + outside, vertices + len(batch)
+                    if progress is not None:
+                        progress(vertices)
+                if not vertices:
+                    raise InputError(f"{path} has no records: a holder without vertices is left out")
+                _check_once(hashes, path)
             write_json(described(out), self._description(len(columns), vertices, noise.seed))
         return {
             "vertices": vertices,
             "attributes": len(columns),
             "outside": missed,
-            "epsilon": sum(cost(round) for round in self.rounds),
+            "epsilon": sum(round.randomizer.cost for round in self.rounds),
         }
 
     def _report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
@@ -152,14 +153,11 @@ class Privatizer:
             return {"contacts": self.heard.joined(report.values)}
         if round.part is Part.LABELS:
             values = np.full(len(own), -1)
-            values[np.searchsorted(own, report.ids) if self.heard is None else _places(own, report.ids)] = report.values
+            order = np.argsort(own)
+            values[order[np.searchsorted(own[order], report.ids)]] = report.values
             return {"label": pa.array(values, mask=values < 0)}
         dense = report.values.toarray() if sp.issparse(report.values) else report.values
         return _numbered("f" if round.part is Part.FEATURES else "h", np.asarray(dense))
-
-    def _range(self) -> str:
-        features = next((round.randomizer for round in self.rounds if round.part is Part.FEATURES), None)
-        return f"{getattr(features, 'lower', 0.0):g}..{getattr(features, 'upper', 1.0):g}"
 
     def _description(self, width: int, vertices: int, seed: int | None) -> dict[str, Any]:
         heard = "" if self.heard is None else self.heard.digest
@@ -178,28 +176,13 @@ class Privatizer:
         }
 
 
-def cost(round: Round) -> float:
-    """What a round costs against the budget of its part: one vertex, or one entry of a contact list."""
-    return round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
-
-
-def vertex_rounds(
-    promise: Local, width: int, classes: int | None, mechanism: str, lower: float, upper: float
-) -> tuple[Round, ...]:
-    """The rounds on features and labels for budgets that are numbers."""
-    found = []
-    if not isinstance(promise.features, Openness):
-        if mechanism not in MECHANISMS:
-            raise InputError(f"unknown mechanism {mechanism!r}; known are: {', '.join(MECHANISMS)}")
-        public = {} if mechanism == "direction" else {"lower": lower, "upper": upper}
-        found.append(Round("features", Part.FEATURES, MECHANISMS[mechanism](promise.features, width, **public)))
-    if not isinstance(promise.labels, Openness):
-        if classes is None:
-            raise InputError(
-                "labels with an epsilon need --label COLUMN and --classes K (the public number of classes)"
-            )
-        found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, classes)))
-    return tuple(found)
+def feature_randomizer(mechanism: str, width: int, lower: float, upper: float, budget: float) -> Randomizer:
+    """The randomizer of features of this name."""
+    if mechanism not in MECHANISMS:
+        raise InputError(f"unknown mechanism {mechanism!r}; known are: {', '.join(MECHANISMS)}")
+    public = {} if mechanism == "direction" else {"lower": lower, "upper": upper}
+    found: Randomizer = MECHANISMS[mechanism](budget, width, **public)
+    return found
 
 
 def edge_round(mechanism: str, epsilon: float, heard: Broadcast) -> tuple[Round, Broadcast]:
@@ -227,61 +210,12 @@ def edge_round(mechanism: str, epsilon: float, heard: Broadcast) -> tuple[Round,
     return Round("edges", Part.EDGES, lists), heard
 
 
-def randomizer_of(rounds: tuple[Round, ...], part: Part) -> Randomizer | None:
-    """What a part of the record is randomised with, if it is."""
-    return next((round.randomizer for round in rounds if round.part is part), None)
-
-
 def _numbered(letter: str, rows: np.ndarray) -> dict[str, np.ndarray]:
     return {f"{letter}{number}": column for number, column in enumerate(np.ascontiguousarray(rows.T))}
 
 
-def _places(own: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    order = np.argsort(own)
-    return np.asarray(order[np.searchsorted(own[order], ids)])
-
-
-class _Ids:
-    """The ids so far, as 64-bit hashes: an id that comes twice is an error, whatever batch it is in."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._keys: list[np.ndarray] = []
-
-    def add(self, ids: pa.Array) -> None:
-        self._keys.append(np.array([hash(name) for name in ids.to_pylist()], dtype=np.int64))
-        self._check(self._keys[-1])
-
-    def finish(self) -> None:
-        self._check(np.concatenate(self._keys))
-
-    def _check(self, keys: np.ndarray) -> None:
-        if len(np.unique(keys)) != len(keys):
-            raise InputError(f"{self.path} has two records with the same id: every vertex reports once, keep one")
-
-
-class _Writer:
-    """Appends record batches to a CSV or Parquet file."""
-
-    def __init__(self, path: Path, name: Path) -> None:
-        if name.suffix not in (".csv", ".parquet"):
-            raise InputError(f"--out is {name}: give a name that ends in .parquet or .csv")
-        self.path, self.parquet = path, name.suffix == ".parquet"
-        self._writer: Any = None
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._writer is None:
-            kind = pa.parquet.ParquetWriter if self.parquet else pa.csv.CSVWriter
-            self._writer = kind(self.path, batch.schema)
-        self._writer.write_batch(batch)
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
+def _check_once(hashes: list[np.ndarray], path: Path) -> None:
+    """An id that comes twice is an error, whatever batch it is in."""
+    keys = np.concatenate(hashes)
+    if len(np.unique(keys)) != len(keys):
+        raise InputError(f"{path} has two records with the same id: every vertex reports once, keep one")

@@ -37,22 +37,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Records:
-    """Which columns of a table are what.
+    """Which columns of a table (or of a graph file that looks like one) are what."""
 
-    Args:
-        source: the table, or a graph file that looks like one.
-        identifier: default: the first column.
-        features: names or patterns of the feature columns.
-        label, contacts: columns of the class and of the ids of contacts, separated by spaces.
-        classes: the public number of classes.
-    """
-
-    source: TableFile | GraphSource
-    identifier: str | None = None
-    features: tuple[str, ...] = ("*",)
+    source: TableFile
+    identifier: str | None = None  # default: the first column
+    features: tuple[str, ...] = ("*",)  # names or patterns
     label: str | None = None
-    contacts: str | None = None
-    classes: int | None = None
+    contacts: str | None = None  # ids separated by spaces
+    classes: int | None = None  # the public number of them
 
     @classmethod
     def of_graph(cls, path: Path, classes: int | None = None) -> Records:
@@ -93,37 +85,35 @@ class Records:
         ids = text_column(part, key, self.source, before + 1)
         rows = np.column_stack([_numbers(part, name, path) for name in columns]) if columns else None
         labels = None if self.label is None else _labels(part, self.label, self.classes, path)
-        contacts = None if self.contacts is None else part.column(part.schema.get_field_index(self.contacts))
+        contacts = None if self.contacts is None else part.column(self.contacts)
         return Batch(ids, rows, labels, contacts)
 
 
-def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
-    column = batch.column(batch.schema.get_field_index(name))
+def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType, problem: str) -> pa.Array:
     try:
-        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        return pc.cast(batch.column(name), kind)
     except pa.ArrowException:
-        raise InputError(f"column {name!r} of {path} is not numeric: leave it out of --features") from None
+        raise InputError(problem) from None
+
+
+def _numbers(batch: pa.RecordBatch, name: str, path: Path) -> np.ndarray:
+    problem = f"column {name!r} of {path} is not numeric: leave it out of --features"
+    values = np.asarray(_cast(batch, name, pa.float64(), problem).to_numpy(zero_copy_only=False))
     if not np.isfinite(values).all():
         raise InputError(f"column {name!r} of {path} has an empty or non-finite value: fill it in first")
-    return np.asarray(values)
+    return values
 
 
 def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -> np.ndarray:
-    column = batch.column(batch.schema.get_field_index(name))
-    try:
-        values = pc.fill_null(pc.cast(column, pa.int64()), -1).to_numpy(zero_copy_only=False).copy()
-    except pa.ArrowException:
-        raise InputError(f"column {name!r} of {path}: labels are whole numbers from 0, empty for none") from None
+    problem = f"column {name!r} of {path}: labels are whole numbers from 0, empty for none"
+    values = np.array(pc.fill_null(_cast(batch, name, pa.int64(), problem), -1).to_numpy(zero_copy_only=False))
     if classes is not None and values.size and (values.max() >= classes or values.min() < -1):
         raise InputError(f"column {name!r} of {path} has a label outside 0..{classes - 1}")
-    return np.asarray(values)
+    return values
 
 
-class GraphSource:
-    """Looks like a ``TableFile``; features are made dense batch by batch."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+class GraphSource(TableFile):
+    """A graph file as a table; features are made dense batch by batch."""
 
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -165,17 +155,11 @@ class GraphSource:
 
     def batches(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
         for start in range(0, self._features.shape[0], ROWS):
-            rows = self._features[start : start + ROWS].toarray()
+            rows = np.asfortranarray(self._features[start : start + ROWS].toarray())
             ids = np.arange(start, start + len(rows))
-            found: dict[str, Any] = {}
-            for name in columns:
-                if name == "id":
-                    found[name] = ids
-                elif name == "label":
-                    labels = self._labels[ids]
-                    found[name] = pa.array(labels, mask=labels < 0)
-                elif name == "contacts":
-                    found[name] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
-                else:
-                    found[name] = np.ascontiguousarray(rows[:, int(name[1:])])
-            yield pa.RecordBatch.from_pydict(found)
+            found: dict[str, Any] = {name: rows[:, int(name[1:])] for name in columns if name[:1] == "x"}
+            if "label" in columns:
+                found["label"] = pa.array(self._labels[ids], mask=self._labels[ids] < 0)
+            if "contacts" in columns:
+                found["contacts"] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
+            yield pa.RecordBatch.from_pydict({"id": ids, **found})

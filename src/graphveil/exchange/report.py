@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Contacts
 
-Values = np.ndarray | sp.csr_matrix | Contacts
-
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -23,7 +20,7 @@ class Report:
 
     round: str
     ids: np.ndarray
-    values: Values
+    values: Any  # an array, a sparse matrix or Contacts
     holder: str = "all"
 
     def __post_init__(self) -> None:
@@ -59,12 +56,8 @@ class Report:
         except (SafetensorError, KeyError, ValueError) as error:
             raise InputError(f"these bytes are no report: {error}") from None
 
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(self.to_bytes()).hexdigest()
 
-
-def pack(values: Values) -> dict[str, np.ndarray]:
+def pack(values: Any) -> dict[str, np.ndarray]:
     """Values as named plain arrays."""
     if isinstance(values, Contacts):
         return {"starts": values.starts.astype(np.int64), "targets": values.targets.astype(np.int64)}
@@ -75,7 +68,7 @@ def pack(values: Values) -> dict[str, np.ndarray]:
     return {"values": np.ascontiguousarray(values)}
 
 
-def unpack(arrays: dict[str, np.ndarray]) -> Values:
+def unpack(arrays: dict[str, np.ndarray]) -> Any:
     """The inverse of :func:`pack`."""
     if "targets" in arrays:
         return Contacts(arrays["starts"], arrays["targets"])
@@ -89,11 +82,7 @@ def digest_of(broadcast: Any) -> str:
     """SHA-256 of a (public) broadcast; empty if there is none."""
     if broadcast is None:
         return ""
-    if isinstance(broadcast, Contacts) or sp.issparse(broadcast):
-        arrays = pack(broadcast)
-    else:
-        arrays = {"values": np.ascontiguousarray(broadcast)}
-    state = hashlib.sha256()
+    arrays, state = pack(broadcast), hashlib.sha256()
     for name in sorted(arrays):
         state.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
         state.update(arrays[name].tobytes())

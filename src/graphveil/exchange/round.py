@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
+from graphveil.exchange.randomizers.categories import LabelResponse
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Part
+from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Release
 
 
@@ -27,15 +30,8 @@ class Round:
     def release(self, reporters: int) -> Release:
         """The round as it stands in plans, ledgers and certificates."""
         lemma = f"each of {reporters} people randomises their own {self.part}, once; reports are independent"
-        return Release(
-            self.name,
-            self.randomizer,
-            self.randomizer.changes,
-            lemma,
-            part=self.part.value,
-            hears=self.hears,
-            reporters=reporters,
-        )
+        about: Any = {"part": self.part.value, "hears": self.hears, "reporters": reporters}
+        return Release(self.name, self.randomizer, self.randomizer.changes, lemma, **about)
 
     def asked(self, facts: PublicFacts) -> Release:
         """The release if everybody answers: train and calibration for their label, else all slots."""
@@ -48,8 +44,14 @@ class Round:
             raise InputError(f"release {release.name!r} is not a round: a curator adds its noise")
         return cls(release.name, Part(release.part), release.mechanism, release.hears)
 
-    def without_lists(self) -> Round:
-        """The round with public numbers only."""
-        if getattr(self.randomizer, "lists", None) is None:
-            return self
-        return replace(self, randomizer=replace(self.randomizer, lists=None))  # type: ignore[type-var]
+
+def vertex_rounds(
+    promise: Local, classes: int, features: Callable[[float], Randomizer] | None = None
+) -> tuple[Round, ...]:
+    """Features by this randomizer (if they are read) and labels by k-RR, where they have an epsilon."""
+    found = []
+    if features is not None and not isinstance(promise.features, Openness):
+        found.append(Round("features", Part.FEATURES, features(promise.features)))
+    if not isinstance(promise.labels, Openness):
+        found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, classes)))
+    return tuple(found)

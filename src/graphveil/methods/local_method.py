@@ -43,9 +43,7 @@ WHO_IS_LABELLED = "which vertices have a label that they report (train and valid
 class LocalMethod(PrivateMethod):
     """Subclasses give ``rounds`` (from public facts) and ``train`` (from reports)."""
 
-    lengths_public: ClassVar[bool] = (
-        True  # whether the server is told how long everybody's list is, where lists are reported
-    )
+    lengths_public: ClassVar[bool] = True  # whether the server is told the lengths of lists, where lists are reported
     reads_everybody: ClassVar[bool] = False  # a published step that no client could run
 
     @property
@@ -81,9 +79,9 @@ class LocalMethod(PrivateMethod):
         return super().plan(facts, promise)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
-        asked = local(promise)
-        steps = tuple(round.asked(facts) for round in self.rounds(facts, asked))
-        return Plan(promise, facts, steps, claim=self.claimed(asked), gaps=self.known_gaps(asked))
+        assert isinstance(promise, Local)  # any other was refused by plan
+        steps = tuple(round.asked(facts) for round in self.rounds(facts, promise))
+        return Plan(promise, facts, steps, claim=self.claimed(promise), gaps=self.known_gaps(promise))
 
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         graph = super().validated(data, on_bad_rows)
@@ -110,9 +108,9 @@ class LocalMethod(PrivateMethod):
                 f"{self.name} has no curator to record: audits listen to its answers (graphveil.audit.local)"
             )
         graph = self.validated(data, on_bad_rows)
-        noise = Noise(seed)
         plan = self.planned(self.facts_for(graph, promise), promise, plan)
-        server = self.server(graph, plan, self.clients(graph, plan, noise, holders), seed, ledger, progress)
+        clients = self.clients(graph, plan, Noise(seed), holders)
+        server = Server(plan, graph.masks, clients, public_coins(seed), ledger or Ledger(), progress)
         return self.fit_server(server, seed=seed, notes=graph.notes)
 
     def fit_reports(
@@ -153,18 +151,6 @@ class LocalMethod(PrivateMethod):
             reads_everybody=self.reads_everybody and reports_lists(plan.promise),
         )
 
-    def server(
-        self,
-        graph: Graph,
-        plan: Plan,
-        answers: Any,
-        seed: int | None = None,
-        ledger: Ledger | None = None,
-        progress: Progress | None = None,
-    ) -> Server:
-        """The server of a run with these answers; of the graph it takes the public masks alone."""
-        return Server(plan, dict(graph.masks), answers, public_coins(seed), ledger or Ledger(), progress)
-
     def fit_server(self, server: Server, *, seed: int | None = None, notes: tuple[str, ...] = ()) -> Model:
         """Learn from a server's answers, wherever they come from."""
         predictor = self.train(server)
@@ -198,11 +184,22 @@ class LocalMethod(PrivateMethod):
         return ScoresPredictor.restore(config, arrays, public=True)
 
 
-def local(promise: Promise) -> Local:
-    """The promise, which :meth:`LocalMethod.plan` has seen to be a local one."""
-    if not isinstance(promise, Local):
-        raise InputError(f"a local method works under a local promise, not at level {promise.level}")
-    return promise
+class RangedMethod(LocalMethod):
+    """Reads attributes of the public range ``lower`` to ``upper``."""
+
+    lower: float = 0.0
+    upper: float = 1.0
+
+    def check(self) -> None:
+        super().check()
+        if not self.lower < self.upper:
+            raise InputError(f"{self._title}: the public range {self.lower:g}..{self.upper:g} is empty")
+
+    def public_statements(self, promise: Local) -> tuple[str, ...]:
+        span = (
+            f"every attribute lies in {self.lower:g}..{self.upper:g}; values outside are clipped before they are sent"
+        )
+        return (*super().public_statements(promise), span)
 
 
 def joined(reported: Local, wanted: Local) -> Local:
@@ -224,6 +221,15 @@ def split_of_labelled(labelled: np.ndarray) -> dict[str, np.ndarray]:
     calibration = np.zeros(len(labelled), dtype=bool)
     calibration[chosen[: len(chosen) // 8]] = True
     return {"train": labelled & ~calibration, "calibration": calibration, "query": ~labelled}
+
+
+def partition(nodes: int, holders: int) -> np.ndarray:
+    """The (public) name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
+    if not 1 <= holders <= nodes:
+        raise InputError(f"--holders takes a number from 1 to {nodes} (the number of vertices), got {holders}")
+    width = len(str(holders))
+    names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
+    return names[np.random.default_rng(PUBLIC_COINS).permutation(nodes) % holders]
 
 
 def reports_lists(promise: Promise) -> bool:

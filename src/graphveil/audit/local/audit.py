@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +30,11 @@ from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.randomizers import Contacts, NeighbourMean, Randomizer, Unit
+from graphveil.exchange.randomizers.replacement import ReadsEverybody
 from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
-from graphveil.privacy.plan import Gap
 from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
 
 CHECKS = (
@@ -74,19 +74,24 @@ def audit_local(
             tell("rounds", number, len(rounds))
             ratio, bound = _round(round, broadcasts.get(round.name), certificate.facts, heard.clients, noise)
             evidence.append(ratio)
-            declared = round.randomizer.swap_epsilon if round.part is Part.EDGES else round.randomizer.epsilon
-            stated = getattr(round.randomizer, "claim", declared) if math.isinf(declared) else declared
+            stated = getattr(round.randomizer, "claim", round.randomizer.cost)
             shares.append(Share(round.name, ratio.epsilon, stated))
             failures += bound
         tell("rounds", len(rounds), len(rounds))
         failures += _memory(heard)
         failures += replay(method, data, promise, seed, heard)
-    evidence = [*evidence, *_in_the_clear(promise, method)]
+    # raw parts have no epsilon; raw edges are public by declaration
+    clear = "{} are sent in the clear: any two records differ visibly"
+    evidence += [Evidence(f"raw {p}", math.inf, clear.format(p)) for p in promise.raw if p is not Part.EDGES]
     claimed = heard.server.plan.claim
     shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
-    codes = sorted(set(_engaged(certificate.gaps, rounds))) if shown else []
-    total = Evidence("all rounds", sum(e.epsilon for e in evidence), _added(rounds),
-                     min((e.confidence for e in evidence), default=1.0))  # fmt: skip
+    asked = [round.name for round in rounds]
+    engaged = [gap.code for gap in certificate.gaps if any(name.startswith(gap.release) for name in asked or [""])]
+    added = "exact ratios of one vertex's reports, added up"
+    gaussian = ", ".join(round.name for round in rounds if isinstance(round.randomizer, NeighbourMean))
+    added += f"; with {gaussian} at its delta a yardstick, not a bound" if gaussian else ""
+    confidence = min((entry.confidence for entry in evidence), default=1.0)
+    total = Evidence("all rounds", sum(entry.epsilon for entry in evidence), added, confidence)
     return Audit(
         method=method.name,
         mode=method.mode,
@@ -97,26 +102,14 @@ def audit_local(
         provable=math.inf if certificate.epsilon is None else certificate.epsilon,
         shares=tuple(shares),
         failures=tuple(failures),
-        codes=tuple(codes),
-        witnesses=witnesses(method.name, _engaged(certificate.gaps, rounds)),
+        codes=tuple(sorted(set(engaged))) if shown else (),
+        witnesses=witnesses(method.name, engaged),
         evidence=(*evidence, total) if len(evidence) != 1 else tuple(evidence),
         checks=CHECKS,
         notes=tuple(certificate.warnings),
         seed=seed,
         seconds=time.perf_counter() - started,
     )
-
-
-def _engaged(gaps: Iterable[Gap], rounds: list[Round]) -> list[str]:
-    """The gaps that concern this promise: those of the whole method, and those of a round that is asked."""
-    return [gap.code for gap in gaps if not gap.release or any(r.name.startswith(gap.release) for r in rounds)]
-
-
-def _added(rounds: list[Round]) -> str:
-    """How the total was reached; a bound at a delta does not add to pure epsilons as a bound."""
-    added = "exact ratios of one vertex's reports, added up"
-    gaussian = [round.name for round in rounds if isinstance(round.randomizer, NeighbourMean)]
-    return f"{added}; with {', '.join(gaussian)} at its delta a yardstick, not a bound" if gaussian else added
 
 
 def local_graph(seed: int) -> Any:
@@ -133,7 +126,7 @@ def _round(
     randomizer: Any = round.randomizer
     name = f"round {round.name}"
     lists = clients.everybodys_lists
-    if getattr(randomizer, "lists", 0) is None and lists is not None:
+    if isinstance(randomizer, ReadsEverybody) and lists is not None:
         randomizer = replace(randomizer, lists=lists)
         leaked = _edges_of_others(randomizer, lists, broadcast)
         if leaked is not None:
@@ -142,8 +135,7 @@ def _round(
     if isinstance(randomizer, NeighbourMean):
         return _gaussian_round(randomizer, name, broadcast, noise), []
     ratio = audit_randomizer(randomizer, round.part, facts.classes, facts.nodes, broadcast, noise)
-    declared = randomizer.swap_epsilon if round.part is Part.EDGES else randomizer.epsilon
-    failures = []
+    declared, failures = randomizer.cost, []
     if ratio.epsilon > declared * (1 + 1e-9) + 1e-9:
         failures.append(Failure("exact ratio", round.name, f"log-ratio {ratio.epsilon:.4g}, declared {declared:.4g}"))
     if math.isinf(ratio.epsilon):
@@ -156,31 +148,26 @@ def _round(
 def _how(ratio: Ratio, randomizer: Randomizer) -> str:
     reports = "all reports" if ratio.whole else "drawn and extreme reports"
     infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
-    unit = "one contact exchanged" if randomizer.unit is not Unit.VERTEX else "any two records"
+    unit = "any two records" if randomizer.unit is Unit.VERTEX else "one contact exchanged"
     return f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
 
 
 def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | None:
     """Whether some vertex's report shows an edge of the graph outright, for a mechanism that reads everybody's lists."""
-    pairs = edge_domain(randomizer, lists)
-    found = 0
-    for whole, fewer in pairs[:40]:
-        for a, b in ((whole, fewer), (fewer, whole)):
-            if np.any((_support(a, broadcast) != 0) & (_support(b, broadcast) == 0)):
-                found += 1
-                break
-    if not found:
-        return None
-    return f"{type(randomizer).__name__}: {found} of {min(len(pairs), 40)} edges decide what some vertex can report"
+    pairs = edge_domain(randomizer, lists)[:40]
+    found = sum(bool(np.any(_support(a, broadcast) != _support(b, broadcast))) for a, b in pairs)
+    return (
+        f"{type(randomizer).__name__}: {found} of {len(pairs)} edges decide what some vertex can report"
+        if found
+        else None
+    )
 
 
 def _support(randomizer: Any, broadcast: Any) -> np.ndarray:
     """Which slots each record can be reported as: a small dense table, for graphs of this size only."""
-    if hasattr(randomizer, "reach"):
-        return np.asarray(randomizer.reach().toarray() != 0)
-    candidates = randomizer.candidates(broadcast)
-    table = np.eye(len(candidates), dtype=bool)
-    table[candidates.owners, candidates.targets] = True
+    support = randomizer.support(broadcast)
+    table = np.eye(len(support), dtype=bool)
+    table[support.owners, support.targets] = True
     return table
 
 
@@ -200,24 +187,16 @@ def _gaussian_round(randomizer: NeighbourMean, name: str, broadcast: Any, noise:
     return Evidence(name, bound.epsilon, how, CONFIDENCE)
 
 
-def _in_the_clear(promise: Local, method: LocalMethod) -> list[Evidence]:
-    """Raw parts have no epsilon; raw edges are public by declaration, unless a paper claims to protect them."""
-    found = []
-    for part in promise.raw:
-        if part is not Part.EDGES:
-            found.append(
-                Evidence(f"raw {part}", math.inf, f"{part} are sent in the clear: any two records differ visibly")
-            )
-    return found
-
-
 def _memory(heard: Heard) -> list[Failure]:
     """Asked again, a client repeats its report."""
-    failures = []
-    for client in heard.clients.clients[:1]:
-        for name, broadcast in heard.answers.broadcasts.items():
-            if getattr(heard.server.rounds[name].randomizer, "lists", 0) is None:
-                continue
-            if client.report(name, broadcast).to_bytes() != client.report(name, broadcast).to_bytes():
-                failures.append(Failure("memory", name, "a second request was answered with fresh noise"))
-    return failures
+    client, fresh = heard.clients.clients[0], "a second request was answered with fresh noise"
+    asked = {
+        name: broadcast
+        for name, broadcast in heard.answers.broadcasts.items()
+        if not isinstance(heard.server.rounds[name].randomizer, ReadsEverybody)
+    }
+    return [
+        Failure("memory", name, fresh)
+        for name, broadcast in asked.items()
+        if client.report(name, broadcast).to_bytes() != client.report(name, broadcast).to_bytes()
+    ]

@@ -25,13 +25,12 @@ from graphveil.exchange.randomizers import (
     Contacts,
     Direction,
     EdgeListResponse,
-    LabelHistogram,
-    LaplaceRows,
     MultiBit,
     Piecewise,
     Randomizer,
     Rest,
 )
+from graphveil.exchange.randomizers.laplace import AddsLaplace
 from graphveil.privacy.noise import Noise
 
 Array = NDArray[np.float64]
@@ -97,7 +96,7 @@ def follows_marginals(randomizer: Randomizer, record: Any, broadcast: Any, drawn
     """The laws of parts of the report that are known in closed form; True for randomizers without any."""
     if isinstance(randomizer, EdgeListResponse):
         return _plausible(_flips(randomizer, record, broadcast, noise))
-    if isinstance(randomizer, (LabelHistogram, LaplaceRows)):
+    if isinstance(randomizer, AddsLaplace):
         return _plausible(_laplace(randomizer, record, broadcast, np.array(drawn)))
     if isinstance(randomizer, (MultiBit, Piecewise)):
         return _plausible(_sampled(randomizer, record, np.array(drawn)))
@@ -131,13 +130,9 @@ def _flips(randomizer: EdgeListResponse, record: Any, broadcast: Any, noise: Noi
     return binomial_p_values(sums, trials, randomizer.flip)
 
 
-def _laplace(randomizer: Any, record: Any, broadcast: Any, rows: Array) -> Array:
+def _laplace(randomizer: AddsLaplace, record: Any, broadcast: Any, rows: Array) -> Array:
     """Report minus clean value: every column and all of them follow Laplace, and adjacent columns agree in sign half the time."""
-    if isinstance(randomizer, LabelHistogram):
-        clean = randomizer.counts(record, broadcast)[0]
-    else:
-        clean = randomizer._bounded(np.asarray(record, dtype=np.float64)[None, :])[0]
-    added = (rows - clean) / randomizer.scale
+    added = (rows - randomizer.clean(record, broadcast)[0]) / randomizer.scale
     columns = [added.ravel(), *added.T]
     laws = [float(kstest(column, laplace.cdf).pvalue) for column in columns]
     agree = ((added[:, 1:] > 0) == (added[:, :-1] > 0)).sum(axis=0)
@@ -150,10 +145,10 @@ def _sampled(randomizer: Any, record: Any, rows: Array) -> Array:
         return np.empty(0)
     chosen, known = rows != 0, np.ones(rows.shape[1], dtype=bool)
     if isinstance(randomizer, MultiBit):
-        hit, chance = rows > 0, randomizer._up(np.asarray(record, dtype=np.float64))
+        hit, chance = rows > 0, randomizer.up(np.asarray(record, dtype=np.float64))
     else:
         law = randomizer.law
-        place = randomizer._scaled(np.asarray(record, dtype=np.float64)) * law.reach
+        place = randomizer.scaled(np.asarray(record, dtype=np.float64)) * law.reach
         middle = np.rint(place)
         hit, chance = np.abs(rows * law.scale - middle) < law.window / 2, np.full(len(middle), law.inside)
         known = np.abs(place - middle) < 1e-6  # between two grid points the window is drawn, too

@@ -3,13 +3,11 @@
 Small alphabets are enumerated whole. Where a report is a vector of many values, the reports tried are the records' own draws
 and the extreme ones; their densities are exact, so every ratio found is a true lower bound on epsilon, and by the lemma of each
 randomizer the bound is attained there. A second check (``draw_laws.py``) compares the draws with the stated
-probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``; the randomizers'
-own tests use the same functions.
+probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
@@ -67,24 +65,6 @@ def log_densities(
     return np.array([[randomizer.log_density(record, r, broadcast) for r in reports] for record in records])
 
 
-def worst_log_ratio(
-    randomizer: Randomizer, records: Sequence[Any], reports: Sequence[Any], broadcast: Any = None
-) -> float:
-    """The largest log-ratio of any two of the records at any of the reports; reports that neither can produce are left out."""
-    densities = log_densities(randomizer, records, reports, broadcast)
-    with np.errstate(invalid="ignore"):
-        ratios = densities[:, None, :] - densities[None, :, :]
-    a, b, r = np.unravel_index(np.nanargmax(ratios), ratios.shape)
-    worst = randomizer.log_ratio(records[a], records[b], reports[r], broadcast)
-    assert worst == ratios[a, b, r]
-    return worst
-
-
-def total_mass(randomizer: Randomizer, record: Any, reports: Sequence[Any], broadcast: Any = None) -> float:
-    """What the probabilities of these reports add up to."""
-    return math.fsum(math.exp(randomizer.log_density(record, report, broadcast)) for report in reports)
-
-
 def audit_randomizer(
     randomizer: Randomizer, part: Part, classes: int, slots: int, broadcast: Any, noise: Noise
 ) -> Ratio:
@@ -95,8 +75,7 @@ def audit_randomizer(
         ratios = np.array([densities[a] - densities[b] for a, b in domain.pairs])
     largest = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=1)
     pair = domain.pairs[int(np.argmax(largest))]
-    bound = randomizer.swap_epsilon if part is Part.EDGES else randomizer.epsilon
-    honest = draws_follow_density(randomizer, domain, pair, densities, bound, broadcast, noise)
+    honest = draws_follow_density(randomizer, domain, pair, densities, randomizer.cost, broadcast, noise)
     return Ratio(max(float(largest.max()), 0.0), int(np.isinf(largest).sum()), len(domain.pairs), domain.whole, honest)
 
 
@@ -114,10 +93,8 @@ def draws_follow_density(
     draws = DRAWS if domain.whole else FEWER
     first, second = (draw(randomizer, record, draws, broadcast, noise) for record in (one, other))
     if domain.whole:
-        a, b = pair
-        return follows_masses(first, domain.reports, densities[a]) and follows_masses(
-            second, domain.reports, densities[b]
-        )
+        stated = zip((first, second), pair, strict=True)
+        return all(follows_masses(drawn, domain.reports, densities[number]) for drawn, number in stated)
     return (
         follows_marginals(randomizer, one, broadcast, first, noise)
         and follows_marginals(randomizer, other, broadcast, second, noise)
@@ -179,7 +156,5 @@ def edge_domain(randomizer: Any, lists: Contacts) -> list[tuple[Any, Any]]:
     owners, targets = lists.owners, lists.targets
     for low, high in {(min(a, b), max(a, b)) for a, b in zip(owners.tolist(), targets.tolist(), strict=True)}:
         gone = ((owners == low) & (targets == high)) | ((owners == high) & (targets == low))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owners[~gone], minlength=len(lists)))])
-        fewer = Contacts(starts.astype(np.int64), targets[~gone])
-        found.append((replace(randomizer, lists=lists), replace(randomizer, lists=fewer)))
+        found.append((replace(randomizer, lists=lists), replace(randomizer, lists=lists.where(~gone))))
     return found

@@ -12,6 +12,7 @@ Tests: ``tests/audit/test_local_replay.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from graphveil.exchange.report import Report, digest_of
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.graph import Graph, Lists
-from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.local_method import LocalMethod, public_coins
 from graphveil.methods.model import Model
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.noise import Noise
@@ -33,12 +34,10 @@ LEAK = "leak"
 
 
 @dataclass
-class Listening:
-    """Answers that pass on what everybody says, and keep what each round heard and what came back."""
+class Passing:
+    """Answers that pass on what is not a report."""
 
     answers: InProcess
-    broadcasts: dict[str, Any] = field(default_factory=dict)
-    reports: dict[str, list[Report]] = field(default_factory=dict)
 
     @property
     def holders(self) -> Mapping[str, int]:
@@ -48,13 +47,7 @@ class Listening:
     def reads_everybody(self) -> bool:
         return self.answers.reads_everybody
 
-    def answer(self, round: Round, broadcast: Any) -> list[Report]:
-        self._hear(round, broadcast)
-        self.reports[round.name] = self.answers.answer(round, broadcast)
-        return self.reports[round.name]
-
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        self._hear(round, broadcast)
         return self.answers.answer_with_everybody(round, broadcast)
 
     def in_the_clear(self, part: Part) -> Any:
@@ -63,26 +56,31 @@ class Listening:
     def lengths(self) -> np.ndarray | None:
         return self.answers.lengths()
 
-    def _hear(self, round: Round, broadcast: Any) -> None:
-        self.broadcasts[round.name] = np.copy(broadcast) if isinstance(broadcast, np.ndarray) else broadcast
+
+@dataclass
+class Listening(Passing):
+    """Passes on what everybody says, and keeps what each round heard and what came back."""
+
+    broadcasts: dict[str, Any] = field(default_factory=dict)
+    reports: dict[str, list[Report]] = field(default_factory=dict)
+
+    def answer(self, round: Round, broadcast: Any) -> list[Report]:
+        self.broadcasts[round.name] = copy(broadcast)
+        self.reports[round.name] = self.answers.answer(round, broadcast)
+        return self.reports[round.name]
+
+    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
+        self.broadcasts[round.name] = copy(broadcast)
+        return super().answer_with_everybody(round, broadcast)
 
 
 @dataclass
-class Repeating:
+class Repeating(Passing):
     """The reports of an earlier run, with the raw parts of this graph; notes where the server asks for something else."""
 
-    answers: InProcess
     earlier: Listening
     asked: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-
-    @property
-    def holders(self) -> Mapping[str, int]:
-        return self.answers.holders
-
-    @property
-    def reads_everybody(self) -> bool:
-        return self.answers.reads_everybody
 
     def answer(self, round: Round, broadcast: Any) -> list[Report]:
         self.asked.append(round.name)
@@ -90,15 +88,6 @@ class Repeating:
         if round.name not in heard or digest_of(broadcast) != digest_of(heard[round.name]):
             self.failures.append(Failure(LEAK, round.name, "with equal reports, another graph gives another broadcast"))
         return self.earlier.reports.get(round.name, [])
-
-    def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        return self.answers.answer_with_everybody(round, broadcast)
-
-    def in_the_clear(self, part: Part) -> Any:
-        return self.answers.in_the_clear(part)
-
-    def lengths(self) -> np.ndarray | None:
-        return self.answers.lengths()
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,7 @@ def listen(method: LocalMethod, data: Any, promise: Local, seed: int) -> Heard:
     graph = method.validated(data, "raise")
     plan = method.plan(method.facts_for(graph, promise), promise)
     answers = Listening(method.clients(graph, plan, Noise(seed)))
-    server = method.server(graph, plan, answers, seed)
+    server = Server(plan, graph.masks, answers, public_coins(seed))
     return Heard(method.fit_server(server, seed=seed, notes=graph.notes), server, answers)
 
 
@@ -134,7 +123,8 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     if plan.steps != heard.server.plan.steps:
         return [Failure(LEAK, "rounds", "what is asked depends on more than public facts")]
     answers = Repeating(method.clients(other, plan, Noise(seed)), heard.answers)
-    model = method.fit_server(method.server(other, plan, answers, seed), seed=seed, notes=other.notes)
+    server = Server(plan, other.masks, answers, public_coins(seed))
+    model = method.fit_server(server, seed=seed, notes=other.notes)
     failures = answers.failures
     if answers.asked != list(heard.answers.broadcasts):
         failures.append(Failure(LEAK, "rounds", "with equal reports, another graph gives another order of rounds"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,8 +31,6 @@ from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 if TYPE_CHECKING:
     from graphveil.graph import Lists
 
-LARGEST_EPSILON = LARGEST_LOCAL_EPSILON
-
 
 class Unit(StrEnum):
     """What two neighbouring records may differ in."""
@@ -42,16 +40,36 @@ class Unit(StrEnum):
     EDGE = "edge"  # one edge, wherever it is reported
 
 
+@dataclass(frozen=True)
 class Randomizer(Mechanism):
-    """One round of one client: ``randomize`` its record, given the public ``broadcast`` of earlier rounds."""
+    """One round of one client: ``randomize`` its record, given the public ``broadcast`` of earlier rounds.
+
+    ``budget`` is the epsilon it may cost; ``sizes`` has by name the whole numbers it is made of: what they are, and the least.
+    """
 
     unit: ClassVar[Unit]
-    delta: float = 0.0
+    sizes: ClassVar[Mapping[str, tuple[str, int]]] = {}
+    budget: float
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.budget, (int, float)) and 0 < self.budget <= LARGEST_LOCAL_EPSILON):
+            raise InputError(
+                f"epsilon must lie in (0, {LARGEST_LOCAL_EPSILON:g}], got {self.budget}; a part without protection is declared "
+                "'raw'"
+            )
+        for name, (what, least) in self.sizes.items():
+            value = getattr(self, name)
+            if not (isinstance(value, (int, np.integer)) and value >= least):
+                raise InputError(f"{what} must be a whole number of at least {least}, got {value}")
 
     @property
     @abstractmethod
     def epsilon(self) -> float:
         """The exact worst log-ratio for one unit; infinite if there is no bound."""
+
+    @property
+    def delta(self) -> float:
+        return 0.0
 
     @property
     def tells_lengths(self) -> bool:
@@ -69,11 +87,21 @@ class Randomizer(Mechanism):
         return 0.0 if self.unit is Unit.VERTEX else math.inf
 
     @property
+    def edge_change(self) -> str:
+        """What happens to the edge that :attr:`edge_units` is for."""
+        return "rewired"
+
+    @property
     def changes(self) -> dict[str, float]:
         """Units changed by each change that a local certificate accounts for."""
         if self.unit is Unit.VERTEX:
             return {VERTEX: 1.0}
         return {LIST_ENTRY: self.swap_units, EDGE: self.edge_units}
+
+    @property
+    def cost(self) -> float:
+        """What counts against the budget of its part: one vertex, or one entry of a contact list exchanged for another."""
+        return self.epsilon if self.unit is Unit.VERTEX else self.swap_units * self.epsilon
 
     def loss(self, sensitivity: float) -> Loss:
         """What a change of so many units costs."""
@@ -85,31 +113,19 @@ class Randomizer(Mechanism):
         return Stated(epsilon, self.delta) if self.delta else Pure(epsilon)
 
     def words(self) -> str:
-        """The randomizer on a certificate."""
         shown = f"{self.epsilon:.6g}" if math.isfinite(self.epsilon) else "NO FINITE VALUE"
         return f"{self.kind}, epsilon {shown} per {self.unit}"
-
-    @property
-    def swap_epsilon(self) -> float:
-        """What exchanging one entry of one contact list costs."""
-        return self.swap_units * self.epsilon if self.swap_units else 0.0
-
-    @property
-    def edge_change(self) -> str:
-        """What happens to the edge that :attr:`edge_epsilon` is for."""
-        return "rewired"
 
     def apply(self, value: Any, noise: Noise) -> Any:
         return self.randomize(value, None, noise)
 
-    @property
-    def edge_epsilon(self) -> float:
-        """What one undirected edge costs over all the reports it moves; nothing for randomizers of features and labels."""
-        return self.edge_units * self.epsilon if self.edge_units else 0.0
-
     def own(self, records: Any, ids: np.ndarray) -> Any:
         """The part of the records of the slots ``ids`` that this randomizer reports; a public rule. Default: all of it."""
         return records
+
+    def outside(self, records: Any) -> int:
+        """How many attributes miss the public range and are clipped; for the owner's eyes, never sent."""
+        return 0
 
     @abstractmethod
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
@@ -120,8 +136,8 @@ class Randomizer(Mechanism):
         """Log-probability (or log-density) of one report of one record; minus infinity where it cannot occur."""
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Any:
-        """What the reports say about the records, without bias."""
-        raise InputError(f"{type(self).__name__} has no unbiased estimate")
+        """What the reports say about the records, without bias; the reports themselves where noise was added to them."""
+        return np.asarray(reports)
 
     def variance(self, record: Any = None) -> Any:
         """The exact variance of each number of the estimate for this record."""
@@ -131,6 +147,74 @@ class Randomizer(Mechanism):
         """``log P(report | a) - log P(report | b)``; nan if neither record can produce the report."""
         left, right = self.log_density(a, report, broadcast), self.log_density(b, report, broadcast)
         return math.nan if left == right == -math.inf else left - right
+
+
+@dataclass(frozen=True)
+class RowRandomizer(Randomizer):
+    """Of the ``width`` attributes of one vertex, each clipped to the public range ``lower`` to ``upper``."""
+
+    unit: ClassVar[Unit] = Unit.VERTEX
+    sizes: ClassVar[Mapping[str, tuple[str, int]]] = {"width": ("the number of attributes", 1)}
+    width: int
+    lower: float = 0.0
+    upper: float = 1.0
+
+    @property
+    def middle(self) -> float:
+        return (self.lower + self.upper) / 2
+
+    @property
+    def reach(self) -> float:
+        """Half the length of the range."""
+        return (self.upper - self.lower) / 2
+
+    def outside(self, records: Any) -> int:
+        values = records.data if sp.issparse(records) else records
+        zeros = records.shape[0] * records.shape[1] - records.nnz if sp.issparse(records) else 0
+        missed = int(np.count_nonzero((values < self.lower) | (values > self.upper)))
+        return missed + (0 if self.lower <= 0 <= self.upper else zeros)
+
+
+@dataclass(frozen=True)
+class SampledRows(RowRandomizer):
+    """m attributes, chosen by coins that do not see the record, are reported; the others are 0."""
+
+    @property
+    @abstractmethod
+    def m(self) -> int:
+        """How many are chosen."""
+
+    @abstractmethod
+    def drawn(self, values: Array, rng: Noise) -> np.ndarray:
+        """Reports of chosen attributes; none is 0."""
+
+    @abstractmethod
+    def log_masses(self, values: Array, reports: Array) -> Array:
+        """Log-probability of each of them."""
+
+    def unchosen(self, rows: Any) -> Any:
+        """What is sent at attributes that are not chosen."""
+        return 0.0
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        """An array for one record, a sparse matrix for many (dense if attributes that are not chosen are not 0)."""
+        rows, one = table(records, self.width)
+        columns = choose_columns(rows.shape[0], self.width, self.m, rng)
+        noisy = self.drawn(entries(rows, columns), rng)
+        rest = self.unchosen(rows)
+        if isinstance(rest, np.ndarray):
+            np.put_along_axis(rest, columns, noisy, axis=1)
+            return rest[0] if one else rest
+        starts = np.arange(len(columns) + 1) * self.m
+        report = sp.csr_matrix((noisy.ravel(), columns.ravel(), starts), shape=rows.shape)
+        return report.toarray()[0] if one else report
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        row, report = np.asarray(record, dtype=np.float64), np.asarray(report)
+        chosen = np.flatnonzero(report != self.unchosen(row))
+        if len(chosen) > self.m:
+            return -math.inf
+        return float(self.log_masses(row[chosen], report[chosen]).sum()) - math.log(math.comb(self.width, self.m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,17 +234,37 @@ class Contacts:
         return cls(starts, np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64))
 
     @classmethod
+    def of_pairs(cls, owners: np.ndarray, targets: np.ndarray, lists: int) -> Contacts:
+        """So many lists from pairs that are sorted by owner."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
+        return cls(starts.astype(np.int64), np.asarray(targets, dtype=np.int64))
+
+    @classmethod
     def own_lists(cls, lists: Lists) -> Contacts:
         """Everybody's own (out-) list of a validated graph."""
         senders, receivers = lists.edge_index()
         order = np.lexsort((receivers, senders))
-        starts = np.concatenate([[0], np.cumsum(lists.out_degrees)])
-        return cls(starts, receivers[order])
+        return cls.of_pairs(senders[order], receivers[order], lists.nodes)
+
+    def where(self, kept: np.ndarray) -> Contacts:
+        """The contacts that the mask ``kept`` keeps."""
+        return Contacts.of_pairs(self.owners[kept], self.targets[kept], len(self))
+
+    def within(self, slots: int) -> Contacts:
+        """Themselves, or an error if they name somebody outside the slots."""
+        if self.targets.size and (self.targets.min() < 0 or self.targets.max() >= slots):
+            raise InputError(f"a contact list names a slot outside 0..{slots - 1}")
+        return self
+
+    def matrix(self, slots: int, values: np.ndarray | None = None) -> sp.csr_matrix:
+        """A row for every list, with ``values`` (default: 1) at its contacts."""
+        entries = np.ones(len(self.targets)) if values is None else values
+        return sp.csr_matrix((entries, self.targets, self.starts), (len(self), slots))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, number: int) -> np.ndarray:
+    def __getitem__(self, number: Any) -> np.ndarray:
         return self.targets[self.starts[number] : self.starts[number + 1]]
 
     @property
@@ -172,24 +276,28 @@ class Contacts:
         """The number of the list every target is in."""
         return np.repeat(np.arange(len(self)), self.degrees)
 
+    @property
+    def arcs(self) -> np.ndarray:
+        """Everybody hears the contacts of their own list: arcs contact -> owner, once each, without loops."""
+        pairs = np.stack([self.targets, self.owners])
+        return np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
 
-def is_one_list(records: Any) -> bool:
-    """Whether ``records`` is a single contact list (a one-dimensional array of ids)."""
+
+def contact_lists(records: Any) -> tuple[Contacts, bool]:
+    """Contact lists, and whether there was only one (ids, one after the other)."""
     if isinstance(records, Contacts):
-        return False
-    return isinstance(records, np.ndarray) or all(isinstance(one, (int, np.integer)) for one in records)
+        return records, False
+    one = isinstance(records, np.ndarray) or all(isinstance(entry, (int, np.integer)) for entry in records)
+    return Contacts.of([records] if one else records), one
 
 
-def check_budget(budget: float) -> None:
-    if not (isinstance(budget, (int, float)) and 0 < budget <= LARGEST_EPSILON):
-        raise InputError(
-            f"epsilon must lie in (0, {LARGEST_EPSILON:g}], got {budget}; a part without protection is declared 'raw'"
-        )
-
-
-def check_width(what: str, value: int, least: int = 1) -> None:
-    if not (isinstance(value, (int, np.integer)) and value >= least):
-        raise InputError(f"{what} must be a whole number of at least {least}, got {value}")
+def each_contact(records: Any, draw: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """Reports of contacts by themselves, in the shape the records have: one id, an array of ids, or lists."""
+    if isinstance(records, Contacts):
+        return Contacts(records.starts, draw(records.targets))
+    contacts = np.asarray(records, dtype=np.int64)
+    reports = draw(contacts.ravel())
+    return reports.reshape(contacts.shape) if contacts.ndim else int(reports[0])
 
 
 def table(records: Any, width: int) -> tuple[Any, bool]:
@@ -211,11 +319,6 @@ def entries(rows: Any, columns: np.ndarray) -> Array:
     return np.asarray(rows[numbers, columns.ravel()], dtype=np.float64).reshape(columns.shape)
 
 
-def outside(values: Array, lower: float, upper: float) -> int:
-    """How many values miss the public range; a client may count them for its owner, it never sends the count."""
-    return int(np.count_nonzero((values < lower) | (values > upper)))
-
-
 def choose_columns(records: int, width: int, chosen: int, rng: Noise) -> np.ndarray:
     """``chosen`` different columns of ``width`` for every record, uniformly (Floyd's method, all records at once)."""
     if chosen == width:
@@ -229,10 +332,3 @@ def choose_columns(records: int, width: int, chosen: int, rng: Noise) -> np.ndar
         taken = (picked[:, :place] == drawn[:, None]).any(axis=1)
         picked[:, place] = np.where(taken, last, drawn)
     return np.sort(picked, axis=1)
-
-
-def sparse_rows(columns: np.ndarray, values: np.ndarray, width: int) -> sp.csr_matrix:
-    """Rows with ``values[i, j]`` at ``columns[i, j]`` and zero elsewhere."""
-    records, chosen = columns.shape
-    starts = np.arange(records + 1) * chosen
-    return sp.csr_matrix((values.ravel(), columns.ravel(), starts), shape=(records, width))

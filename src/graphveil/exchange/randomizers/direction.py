@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
-from scipy.special import betainc, betaincinv, betaln
+from scipy.special import betaincinv, betaln
 
-from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width, table
+from graphveil.exchange.randomizers.base import Randomizer, Unit, table
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import coin_above
 
@@ -34,15 +34,13 @@ class Direction(Randomizer):
 
     kind: ClassVar[str] = "direction"
     unit: ClassVar[Unit] = Unit.VERTEX
-    budget: float
+    sizes: ClassVar = {
+        "width": ("the number of attributes", 1),
+        "dimension": ("the dimension of the sphere's space", 2),
+    }
     width: int
     projected: int | None = 64
     projection_seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of attributes", self.width)
-        check_width("the dimension of the sphere's space", self.dimension, 2)
 
     @property
     def dimension(self) -> int:
@@ -92,10 +90,9 @@ class Direction(Randomizer):
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
         """Unit vectors, one row each."""
-        _, one = table(records, self.width)
         x = self.directions(records)
         reports = np.empty_like(x)
-        empty = ~x.any(axis=1)
+        empty = np.asarray(~x.any(axis=1))
         waiting = np.arange(len(x))
         while len(waiting):
             candidates = rng.gaussian(1.0, (len(waiting), self.dimension))
@@ -104,7 +101,7 @@ class Direction(Randomizer):
             kept = inside | rng.coins(self.reject, len(waiting)) | empty[waiting]
             reports[waiting[kept]] = candidates[kept]
             waiting = waiting[~kept]
-        return reports[0] if one else reports
+        return reports[0] if np.ndim(records) == 1 else reports
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         """Relative to the uniform law on the sphere."""
@@ -132,9 +129,3 @@ class Direction(Randomizer):
         above = math.exp((p - 1) / 2 * math.log1p(-(gamma**2)) - betaln(0.5, (p - 1) / 2)) / (p - 1)
         low = 1 / (measure / self.reject + 1 - measure)
         return above * low * (1 / self.reject - 1)
-
-
-def cap_measure(dimension: int, threshold: float) -> float:
-    """The uniform measure of {<v, x> >= threshold}."""
-    shape = (dimension - 1) / 2
-    return float(betainc(shape, shape, (1 - threshold) / 2))

@@ -8,15 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import (
-    Contacts,
-    Randomizer,
-    Unit,
-    check_budget,
-    check_width,
-    is_one_list,
-)
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.response import BitFlips
 
@@ -33,12 +25,13 @@ class EdgeListResponse(Randomizer):
 
     kind: ClassVar[str] = "edge-list-response"
     unit: ClassVar[Unit] = Unit.EDGE
-    budget: float
+    sizes: ClassVar = {"slots": ("the number of slots", 1)}
+    swap_units = 2.0  # bits
+    edge_units = (
+        2.0  # both ends report the edge; rewiring it moves two bits in either end's list and costs twice as much
+    )
+    edge_change = "added or removed"
     slots: int
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of slots", self.slots)
 
     @cached_property
     def flips(self) -> BitFlips:
@@ -52,31 +45,12 @@ class EdgeListResponse(Randomizer):
     def epsilon(self) -> float:
         return self.flips.epsilon
 
-    @property
-    def swap_units(self) -> float:
-        """Two bits."""
-        return 2.0
-
-    @property
-    def edge_change(self) -> str:
-        return "added or removed"
-
-    @property
-    def edge_units(self) -> float:
-        """Both ends report the edge; rewiring it moves two bits in either end's list and costs twice as much."""
-        return 2.0
-
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         """Noisy lists, sorted."""
-        one = is_one_list(records)
-        lists = Contacts.of([records] if one else records)
-        if lists.targets.size and (lists.targets.min() < 0 or lists.targets.max() >= self.slots):
-            raise InputError(f"a contact list names a slot outside 0..{self.slots - 1}")
-        joined = np.unique(lists.owners * self.slots + lists.targets)
+        lists, one = contact_lists(records)
+        joined = np.unique(lists.owners * self.slots + lists.within(self.slots).targets)
         noisy = self.flips.draw(joined, len(lists) * self.slots, rng)
-        owners = noisy // self.slots
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(lists)))])
-        reports = Contacts(starts, noisy % self.slots)
+        reports = Contacts.of_pairs(noisy // self.slots, noisy % self.slots, len(lists))
         return reports[0] if one else reports
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
@@ -89,5 +63,5 @@ class EdgeListResponse(Randomizer):
         bits[np.asarray(reports, dtype=np.int64)] = 1.0
         return (bits - self.flip) / (1 - 2 * self.flip)
 
-    def variance(self, record: Any = None) -> np.ndarray:
-        return np.full(self.slots, self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2)
+    def variance(self, record: Any = None) -> float:
+        return self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2

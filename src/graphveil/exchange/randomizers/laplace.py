@@ -1,20 +1,48 @@
-"""Laplace noise on every attribute of a row (the baseline Lap-GNN)."""
+"""Laplace noise on every attribute, or on counts of released labels over one's contacts."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.exchange.randomizers.base import Randomizer, Unit, check_budget, check_width, table
+from graphveil.errors import InputError
+from graphveil.exchange.randomizers.base import Randomizer, RowRandomizer, Unit, contact_lists, table
 from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid
 
 
+class AddsLaplace(Randomizer):
+    """clean + Laplace(``scale``) per number, on the public grid."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Of the noise on each number."""
+
+    @abstractmethod
+    def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
+        """The numbers that noise is added to, one row per record, and whether there is one record only."""
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
+        clean, one = self.clean(records, broadcast)
+        reports = rng.add(clean, rng.laplace(self.scale, clean.shape), self.scale)
+        return reports[0] if one else reports
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        clean, cell = self.clean(np.asarray(record), broadcast)[0][0], grid(self.scale)
+        distance = np.abs(np.asarray(report) - np.rint(clean / cell) * cell).sum()
+        return -float(distance) / self.scale - len(clean) * math.log(2 * self.scale)
+
+    def variance(self, record: Any = None) -> float:
+        return 2 * self.scale**2
+
+
 @dataclass(frozen=True)
-class LaplaceRows(Randomizer):
+class LaplaceRows(AddsLaplace, RowRandomizer):
     """row + Laplace(b) per attribute, b = sensitivity/epsilon.
 
     Two rows differ in L1 by at most d (upper - lower), or by 2 ``norm`` if rows are first scaled to an L1 norm of at most
@@ -23,16 +51,7 @@ class LaplaceRows(Randomizer):
     """
 
     kind: ClassVar[str] = "laplace-rows"
-    unit: ClassVar[Unit] = Unit.VERTEX
-    budget: float
-    width: int
-    lower: float = 0.0
-    upper: float = 1.0
     norm: float | None = None
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of attributes", self.width)
 
     @property
     def sensitivity(self) -> float:
@@ -46,26 +65,73 @@ class LaplaceRows(Randomizer):
     def epsilon(self) -> float:
         return (self.sensitivity + self.width * grid(self.scale)) / self.scale
 
-    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
+    def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
         rows, one = table(records, self.width)
-        clean = self._bounded(rows.toarray() if sp.issparse(rows) else rows)
-        reports = rng.add(clean, rng.laplace(self.scale, clean.shape), self.scale)
-        return reports[0] if one else reports
-
-    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        clean = self._bounded(np.asarray(record, dtype=np.float64)[None, :])[0]
-        cell = grid(self.scale)
-        distance = np.abs(np.asarray(report) - np.rint(clean / cell) * cell).sum()
-        return -float(distance) / self.scale - self.width * math.log(2 * self.scale)
-
-    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
-        return np.asarray(reports)
-
-    def variance(self, record: Any = None) -> Array:
-        return np.full(self.width, 2 * self.scale**2)
-
-    def _bounded(self, rows: Array) -> Array:
+        rows = rows.toarray() if sp.issparse(rows) else rows
         if self.norm is None:
-            return np.clip(rows, self.lower, self.upper)
+            return np.clip(rows, self.lower, self.upper), one
         size = np.abs(rows).sum(axis=1, keepdims=True)
-        return rows * np.minimum(1.0, self.norm * (1 - 2.0**-40) / np.maximum(size, 1e-300))
+        return rows * np.minimum(1.0, self.norm * (1 - 2.0**-40) / np.maximum(size, 1e-300)), one
+
+
+@dataclass(frozen=True)
+class LabelHistogram(AddsLaplace):
+    """Counts of the ``bins`` values in the broadcast over one's own list, plus Laplace(2/epsilon) each.
+
+    The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
+    contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon; counts are whole numbers and lie on the
+    public grid, so rounding moves nothing. Adding or dropping a contact moves one count: epsilon/2. An undirected edge stands
+    in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_units`), if the lengths of the lists are public.
+
+    With ``lengths="hidden"`` nobody learns a length but through the sum of the noisy counts, so an edge may also come or go:
+    that moves one count by 1 in each of two lists, epsilon/2 + epsilon/2 = epsilon in all, and rewiring is one edge less and
+    one more. The noise is the same; what changes is what may be compared, and what the server may use.
+    Tests: ``tests/exchange/test_edge_randomizers.py``, ``tests/methods/test_local.py``.
+    """
+
+    kind: ClassVar[str] = "label-histogram"
+    unit: ClassVar[Unit] = Unit.LIST
+    sizes: ClassVar = {"bins": ("the number of bins", 2)}
+    bins: int
+    lengths: str = "public"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lengths not in ("public", "hidden"):
+            raise InputError(f"the lengths of contact lists are public or hidden, got {self.lengths!r}")
+
+    @property
+    def scale(self) -> float:
+        return 2 / self.budget
+
+    @property
+    def epsilon(self) -> float:
+        return 2 / self.scale if grid(self.scale) <= 1 else (2 + self.bins * grid(self.scale)) / self.scale
+
+    @property
+    def tells_lengths(self) -> bool:
+        return self.lengths == "public"
+
+    @property
+    def edge_change(self) -> str:
+        return "added or removed" if self.lengths == "hidden" else super().edge_change
+
+    @property
+    def edge_units(self) -> float:
+        """What one undirected edge costs over all lists it touches.
+
+        Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, epsilon/2 twice.
+        """
+        return 1.0 if self.lengths == "hidden" else 2.0
+
+    def counts(self, records: Any, broadcast: Any) -> Array:
+        """The clean counts, one row per list."""
+        bin_of = np.asarray(broadcast, dtype=np.int64)
+        if bin_of.size and (bin_of.min() < 0 or bin_of.max() >= self.bins):
+            raise InputError(f"the broadcast must give every slot a bin in 0..{self.bins - 1}")
+        lists = contact_lists(records)[0].within(len(bin_of))
+        cells = lists.owners * self.bins + bin_of[lists.targets]
+        return np.bincount(cells, minlength=len(lists) * self.bins).reshape(len(lists), self.bins).astype(np.float64)
+
+    def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
+        return self.counts(records, broadcast), contact_lists(records)[1]

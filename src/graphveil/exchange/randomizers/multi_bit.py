@@ -9,22 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.exchange.randomizers.base import (
-    Randomizer,
-    Unit,
-    check_budget,
-    check_width,
-    choose_columns,
-    entries,
-    sparse_rows,
-    table,
-)
+from graphveil.exchange.randomizers.base import RowRandomizer, SampledRows
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import BitFlips
 
 
 @dataclass(frozen=True)
-class MultiBit(Randomizer):
+class MultiBit(SampledRows):
     """m of d attributes, chosen by coins that do not see the record; each becomes +1 or -1, the others are 0.
 
         P(+1 | x) = q + (1 - 2q) (x - lower)/(upper - lower),      q = 1/(e^(epsilon/m) + 1).
@@ -35,17 +26,8 @@ class MultiBit(Randomizer):
     """
 
     kind: ClassVar[str] = "multi-bit"
-    unit: ClassVar[Unit] = Unit.VERTEX
-    budget: float
-    width: int
-    lower: float = 0.0
-    upper: float = 1.0
+    sizes: ClassVar = {**RowRandomizer.sizes, "m": ("the number of sampled attributes", 1)}
     sampled: int | None = None
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of attributes", self.width)
-        check_width("the number of sampled attributes", self.m)
 
     @property
     def m(self) -> int:
@@ -62,33 +44,26 @@ class MultiBit(Randomizer):
     def epsilon(self) -> float:
         return self.m * math.log((1 - self.q) / self.q)
 
-    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
-        """int8 rows with entries -1, 0, 1: an array for one record, a sparse matrix for many."""
-        rows, one = table(records, self.width)
-        columns = choose_columns(rows.shape[0], self.width, self.m, rng)
-        up = rng.uniform(columns.size).reshape(columns.shape) < self._up(entries(rows, columns))
-        report = sparse_rows(columns, np.where(up, 1, -1).astype(np.int8), self.width)
-        return report.toarray()[0] if one else report
+    def drawn(self, values: Array, rng: Noise) -> np.ndarray:
+        up = rng.uniform(values.size).reshape(values.shape) < self.up(values)
+        return np.where(up, 1, -1).astype(np.int8)
 
-    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        report = np.asarray(report)
-        chosen = np.flatnonzero(report)
-        up = self._up(np.asarray(record, dtype=np.float64)[chosen])
-        bits = np.log(np.where(report[chosen] > 0, up, 1 - up))
-        return float(bits.sum()) - math.log(math.comb(self.width, self.m))
+    def log_masses(self, values: Array, reports: Array) -> Array:
+        up = self.up(values)
+        return np.log(np.where(reports > 0, up, 1 - up))
+
+    def up(self, values: Array) -> Array:
+        """P(+1) of each."""
+        share = (np.clip(values, self.lower, self.upper) - self.lower) / (self.upper - self.lower)
+        return np.clip(self.q + (1 - 2 * self.q) * share, self.q, 1 - self.q)
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Any:
-        """Unbiased rows; sparse reports give ``(sparse part, offset)`` added up, i.e. a dense array."""
+        """Unbiased rows, dense."""
         scale = self.width * (self.upper - self.lower) / (2 * self.m * (1 - 2 * self.q))
         dense = reports.toarray() if sp.issparse(reports) else np.asarray(reports)
-        return scale * dense.astype(np.float64) + (self.lower + self.upper) / 2
+        return scale * dense.astype(np.float64) + self.middle
 
     def variance(self, record: Any = None) -> Array:
         """Of each coordinate of the estimate: (d/m) (range/(2(1-2q)))^2 - (x - middle)^2."""
-        half = (self.upper - self.lower) / 2
-        x = np.clip(np.asarray(record, dtype=np.float64), self.lower, self.upper) - (self.lower + self.upper) / 2
-        return self.width / self.m * (half / (1 - 2 * self.q)) ** 2 - x**2
-
-    def _up(self, values: Array) -> Array:
-        share = (np.clip(values, self.lower, self.upper) - self.lower) / (self.upper - self.lower)
-        return np.clip(self.q + (1 - 2 * self.q) * share, self.q, 1 - self.q)
+        x = np.clip(np.asarray(record, dtype=np.float64), self.lower, self.upper) - self.middle
+        return self.width / self.m * (self.reach / (1 - 2 * self.q)) ** 2 - x**2

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width, is_one_list
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
 from graphveil.privacy.accounting.loss import gaussian_epsilon, gaussian_mu
 from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid
 
@@ -27,19 +26,15 @@ class NeighbourMean(Randomizer):
 
     kind: ClassVar[str] = "neighbour-mean"
     unit: ClassVar[Unit] = Unit.LIST
-    budget: float
+    sizes: ClassVar = {"width": ("the width of the rows", 1)}
+    tells_lengths = True
     width: int
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the width of the rows", self.width)
+        super().__post_init__()
         if not 0 < self.delta < 1:
             raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}")
-
-    @property
-    def tells_lengths(self) -> bool:
-        return True
 
     @cached_property
     def mu(self) -> float:
@@ -57,16 +52,12 @@ class NeighbourMean(Randomizer):
         rows = np.asarray(broadcast, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InputError(f"the broadcast must give every slot a row of {self.width} numbers")
-        if lists.targets.size and (lists.targets.min() < 0 or lists.targets.max() >= len(rows)):
-            raise InputError(f"a contact list names a slot outside 0..{len(rows) - 1}")
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
-        ones = np.ones(lists.targets.size)
-        sums = sp.csr_matrix((ones, lists.targets, lists.starts), shape=(len(lists), len(rows))) @ rows
-        return sums / np.maximum(lists.degrees, 1)[:, None]
+        sums = lists.within(len(rows)).matrix(len(rows)) @ rows
+        return np.asarray(sums / np.maximum(lists.degrees, 1)[:, None])
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
-        one = is_one_list(records)
-        lists = Contacts.of([records] if one else records)
+        lists, one = contact_lists(records)
         clean = self.means(lists, broadcast)
         reports = np.empty_like(clean)
         for degree in np.unique(lists.degrees):  # public
@@ -82,8 +73,5 @@ class NeighbourMean(Randomizer):
         squared = float(np.square(np.asarray(report) - centre).sum())
         return -squared / (2 * sigma**2) - self.width / 2 * math.log(2 * math.pi * sigma**2)
 
-    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
-        return np.asarray(reports)
-
-    def variance(self, record: Any = None) -> Array:
-        return np.full(self.width, self.sigma(len(record)) ** 2)
+    def variance(self, record: Any = None) -> float:
+        return self.sigma(len(record)) ** 2

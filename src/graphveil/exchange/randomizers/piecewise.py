@@ -12,18 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import (
-    LARGEST_EPSILON,
-    Randomizer,
-    Unit,
-    check_budget,
-    check_width,
-    choose_columns,
-    entries,
-    sparse_rows,
-    table,
-)
-from graphveil.privacy.noise import Array, Noise
+from graphveil.exchange.randomizers.base import SampledRows
+from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 from graphveil.privacy.response import coin_below
 
 
@@ -98,8 +88,8 @@ class PiecewiseLaw:
         low = np.floor(place)
         near = self.inside / self.window
         far = (1 - self.inside) / (2 * self.half - self.window)
-        mass = lambda mid: np.where(np.abs(point - mid) < self.window / 2, near, far)
-        return np.log((1 - (place - low)) * mass(low) + (place - low) * mass(low + 1))
+        here, next_one = (np.where(np.abs(point - mid) < self.window / 2, near, far) for mid in (low, low + 1))
+        return np.asarray(np.log((1 - (place - low)) * here + (place - low) * next_one))
 
     def second_moment(self, x: Array) -> Array:
         """E[value^2 | x], exactly."""
@@ -113,7 +103,7 @@ class PiecewiseLaw:
 
 
 @dataclass(frozen=True)
-class Piecewise(Randomizer):
+class Piecewise(SampledRows):
     """m of d attributes by :class:`PiecewiseLaw` with epsilon/m each, the others 0; estimate (d/m) value.
 
     ``sampled``: a number, ``"argmin"`` (least expected variance for a public ``second_moment`` of the scaled attributes; 1 is
@@ -123,9 +113,6 @@ class Piecewise(Randomizer):
     """
 
     kind: ClassVar[str] = "piecewise"
-    unit: ClassVar[Unit] = Unit.VERTEX
-    budget: float
-    width: int
     lower: float = -1.0
     upper: float = 1.0
     sampled: int | str = "argmin"
@@ -135,8 +122,7 @@ class Piecewise(Randomizer):
     half: int = 1 << 20
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of attributes", self.width)
+        super().__post_init__()
         object.__setattr__(self, "rest", Rest(self.rest))
         object.__setattr__(self, "per_dimension", PerDimension(self.per_dimension))
         if not (isinstance(self.sampled, int) and self.sampled >= 1) and self.sampled not in ("argmin", "paper"):
@@ -168,9 +154,8 @@ class Piecewise(Randomizer):
         """Why there is no epsilon under ``rest=raw``: an attribute that is not chosen tells the two records apart."""
         if math.isfinite(self.epsilon):
             return ""
-        left = self.width - self.m
         return (
-            f"{left} of {self.width} attributes, chosen at random for every vertex, are sent as they are; "
+            f"{self.width - self.m} of {self.width} attributes, chosen at random for every vertex, are sent as they are; "
             f"any delta is at least {self.least_delta:.4g}"
         )
 
@@ -179,43 +164,34 @@ class Piecewise(Randomizer):
         """Under ``rest=raw`` the probability that one given attribute is sent in the clear: a lower bound on any delta."""
         return 1 - self.m / self.width if self.rest is Rest.RAW else 0.0
 
-    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
-        """Rows of noisy values on the scale [-1, 1] with 0 (or the raw value) at attributes that were not chosen."""
-        rows, one = table(records, self.width)
-        columns = choose_columns(rows.shape[0], self.width, self.m, rng)
-        noisy = self.law.draw(self._scaled(entries(rows, columns)), rng)
-        if self.rest is Rest.RAW:
-            report = self._scaled(rows.toarray() if sp.issparse(rows) else rows)
-            np.put_along_axis(report, columns, noisy, axis=1)
-        else:
-            report = sparse_rows(columns, noisy, self.width)
-        dense = report.toarray() if sp.issparse(report) and one else report
-        return dense[0] if one else dense
+    def drawn(self, values: Array, rng: Noise) -> Array:
+        """On the scale [-1, 1]."""
+        return self.law.draw(self.scaled(values), rng)
 
-    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        x, report = self._scaled(np.asarray(record, dtype=np.float64)), np.asarray(report)
-        chosen = np.flatnonzero(report != (x if self.rest is Rest.RAW else 0.0))
-        if len(chosen) > self.m:
-            return -math.inf
-        mass = self.law.log_mass(x[chosen], report[chosen])
-        return float(mass.sum()) - math.log(math.comb(self.width, self.m))
+    def log_masses(self, values: Array, reports: Array) -> Array:
+        return self.law.log_mass(self.scaled(values), reports)
+
+    def unchosen(self, rows: Any) -> Any:
+        if self.rest is Rest.ZERO:
+            return 0.0
+        return self.scaled(rows.toarray() if sp.issparse(rows) else rows)
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         dense = reports.toarray() if sp.issparse(reports) else np.asarray(reports, dtype=np.float64)
         scale = 1.0 if self.rest is Rest.RAW else self.width / self.m
-        return (self.lower + self.upper) / 2 + (self.upper - self.lower) / 2 * scale * dense
+        return np.asarray(self.middle + self.reach * scale * dense)
 
     def variance(self, record: Any = None) -> Array:
         """Of each coordinate of the estimate: (d/m) E[value^2] - x^2 in units of half the range (``rest=zero``)."""
-        x = self._scaled(np.asarray(record, dtype=np.float64))
+        x = self.scaled(np.asarray(record, dtype=np.float64))
         second = self.law.second_moment(x)
         share = self.m / self.width
         spread = share * (second - x**2) if self.rest is Rest.RAW else second / share - x**2
-        return ((self.upper - self.lower) / 2) ** 2 * spread
+        return self.reach**2 * spread
 
-    def _scaled(self, values: Array) -> Array:
-        middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-        return np.clip((values - middle) / half, -1, 1)
+    def scaled(self, values: Array) -> Array:
+        """The range as -1..1."""
+        return np.clip((values - self.middle) / self.reach, -1, 1)
 
 
 def expected_variance(epsilon: float, width: int, m: int, second_moment: float) -> float:
@@ -223,7 +199,7 @@ def expected_variance(epsilon: float, width: int, m: int, second_moment: float) 
 
     Var(x) = x^2/(s-1) + (s+3)/(3 (s-1)^2).
     """
-    excess = math.expm1(min(epsilon, LARGEST_EPSILON) / (2 * m))
+    excess = math.expm1(min(epsilon, LARGEST_LOCAL_EPSILON) / (2 * m))
     spread = second_moment / excess + (excess + 4) / (3 * excess**2)
     return width / m * (second_moment + spread) - second_moment
 

@@ -1,8 +1,12 @@
-"""GraphPrivatizer's neighbour replacement (paper 004), as published: its epsilon does not exist."""
+"""Published randomizers that read everybody's lists, so that no client could run them: their epsilon does not exist.
+
+GraphPrivatizer's neighbour replacement (paper 004), and its baseline, randomised response within two hops.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -10,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.errors import PrivacyError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget
+from graphveil.errors import InputError, PrivacyError
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import BitFlips
 
 BLOCK = 1 << 16  # pairs of rows compared at a time
 
@@ -28,47 +33,61 @@ class Metric(StrEnum):
 
 
 @dataclass(frozen=True)
-class NeighbourReplacement(Randomizer):
-    """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
+class ReadsEverybody(Randomizer):
+    """``lists`` are everybody's true contacts, which this reads and a client could not: without them it refuses."""
 
-    Candidates have similarity s_alpha(u, u') >= ``threshold`` in the broadcast (noisy) rows, mixed with the mean over u's own
-    contacts by ``alpha``. Published only. The paper's proof needs outputs that do not depend on the input, but they are
-    {u} and candidates(u): another contact has other outputs, so the ratio is infinite (G1); where outputs are shared, the
-    normalisers differ (G2); without a candidate u itself is sent (G3); and the list of u is read and shown through
-    people who are not its endpoints (G4). Records are contacts u, or whole lists; ``lists`` are everybody's true contacts,
-    which this mechanism reads and a client could not: without them it refuses. Tests: ``tests/exchange/test_replacement.py``.
-    """
-
-    kind: ClassVar[str] = "neighbour-replacement"
     unit: ClassVar[Unit] = Unit.LIST
-    budget: float
     lists: Contacts | None = None
-    strategy: Strategy = Strategy.THRESHOLD
-    metric: Metric = Metric.COSINE
-    alpha: float = 0.0
-    threshold: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        object.__setattr__(self, "strategy", Strategy(self.strategy))
-        object.__setattr__(self, "metric", Metric(self.metric))
 
     @property
     def epsilon(self) -> float:
         return math.inf
 
     @property
-    def unbounded(self) -> str:
-        return "another contact has other possible reports, because they are its own contacts; no client could run it"
-
-    @property
     def claim(self) -> float:
         """What the paper says."""
         return self.budget
 
-    def candidates(self, broadcast: Any) -> Contacts:
+    @property
+    def everybody(self) -> Contacts:
+        if self.lists is None:
+            raise PrivacyError("this published mechanism reads everybody's contact lists: no client can run it")
+        return self.lists
+
+    @abstractmethod
+    def support(self, broadcast: Any) -> Contacts:
+        """Which slots everybody's report may name, themselves aside."""
+
+
+@dataclass(frozen=True)
+class NeighbourReplacement(ReadsEverybody):
+    """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
+
+    Candidates have similarity s_alpha(u, u') >= ``threshold`` in the broadcast (noisy) rows, mixed with the mean over u's own
+    contacts by ``alpha``. Published only. The paper's proof needs outputs that do not depend on the input, but they are
+    {u} and candidates(u): another contact has other outputs, so the ratio is infinite (G1); where outputs are shared, the
+    normalisers differ (G2); without a candidate u itself is sent (G3); and the list of u is read and shown through
+    people who are not its endpoints (G4). Records are contacts u, or whole lists. Tests: ``tests/exchange/test_replacement.py``.
+    """
+
+    kind: ClassVar[str] = "neighbour-replacement"
+    strategy: Strategy = Strategy.THRESHOLD
+    metric: Metric = Metric.COSINE
+    alpha: float = 0.0
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "strategy", Strategy(self.strategy))
+        object.__setattr__(self, "metric", Metric(self.metric))
+
+    @property
+    def unbounded(self) -> str:
+        return "another contact has other possible reports, because they are its own contacts; no client could run it"
+
+    def support(self, broadcast: Any) -> Contacts:
         """Everybody's replacement candidates."""
-        lists = everybodys(self.lists)
+        lists = self.everybody
         owners = lists.owners
         likeness = self._likeness(self._mixed(lists, broadcast), owners, lists.targets)
         good = likeness >= self.threshold
@@ -78,29 +97,28 @@ class NeighbourReplacement(Randomizer):
             first = lists.starts[:-1][lists.degrees > 0]
             best[order[first]] = True
             good &= best
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owners[good], minlength=len(lists)))])
-        return Contacts(starts, lists.targets[good])
+        return lists.where(good)
 
     def keep(self, candidates: np.ndarray | int) -> Any:
         """Probability of the truth, given how many candidates there are."""
         return 1 / (1 + np.asarray(candidates) * math.exp(-self.budget))
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
-        candidates = self.candidates(broadcast)
-        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
-        flat = contacts.ravel()
-        number = candidates.degrees[flat]
-        replaced = rng.uniform(flat.size) >= self.keep(number)
-        pick = (rng.uniform(flat.size) * number).astype(np.int64)
-        moved = np.flatnonzero(replaced & (number > 0))
-        reports = flat.copy()
-        reports[moved] = candidates.targets[candidates.starts[flat[moved]] + pick[moved]]
-        if isinstance(records, Contacts):
-            return Contacts(records.starts, reports)
-        return int(reports[0]) if contacts.ndim == 0 else reports.reshape(contacts.shape)
+        candidates = self.support(broadcast)
+
+        def draw(contacts: np.ndarray) -> np.ndarray:
+            number = candidates.degrees[contacts]
+            replaced = rng.uniform(contacts.size) >= self.keep(number)
+            pick = (rng.uniform(contacts.size) * number).astype(np.int64)
+            moved = np.flatnonzero(replaced & (number > 0))
+            reports = contacts.copy()
+            reports[moved] = candidates.targets[candidates.starts[contacts[moved]] + pick[moved]]
+            return reports
+
+        return each_contact(records, draw)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
-        candidates = self.candidates(broadcast)[int(record)]
+        candidates = self.support(broadcast)[int(record)]
         kept = float(self.keep(len(candidates)))
         mass = kept if int(report) == int(record) else 0.0
         if int(report) in candidates:
@@ -113,8 +131,7 @@ class NeighbourReplacement(Randomizer):
         if self.alpha == 0:
             return rows
         share = self.alpha / np.maximum(lists.degrees, 1)
-        shape = (len(lists), rows.shape[0])
-        return (1 - self.alpha) * rows + sp.csr_matrix((share[lists.owners], lists.targets, lists.starts), shape) @ rows
+        return (1 - self.alpha) * rows + lists.matrix(rows.shape[0], share[lists.owners]) @ rows
 
     def _likeness(self, rows: sp.csr_matrix, left: np.ndarray, right: np.ndarray) -> Array:
         """Of the rows ``left[i]`` and ``right[i]``, in blocks: memory stays within features and edges."""
@@ -124,12 +141,59 @@ class NeighbourReplacement(Randomizer):
             here = slice(start, start + BLOCK)
             products[here] = np.asarray(rows[left[here]].multiply(rows[right[here]]).sum(axis=1)).ravel()
         if self.metric is Metric.EUCLIDEAN:
-            return 1 / (1 + np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0)))
-        return products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24))
+            return np.asarray(1 / (1 + np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))))
+        return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
 
 
-def everybodys(lists: Contacts | None) -> Contacts:
-    """The lists of everybody, or a refusal: a client has its own list only."""
-    if lists is None:
-        raise PrivacyError("this published mechanism reads everybody's contact lists: no client can run it")
-    return lists
+@dataclass(frozen=True)
+class TwoHopResponse(ReadsEverybody):
+    """v's bit of everybody within two hops flips with probability 1/(e^eps + 1); the bits of all others are 0.
+
+    Published only. The bits that can flip are chosen by the edges themselves: somebody three hops away is never reported, and
+    becomes reportable by one edge that v does not have (G4), so the ratio is infinite. The record is v's number and is read
+    with everybody's ``lists``. Tests: ``tests/methods/test_rr_edges.py``.
+    """
+
+    kind: ClassVar[str] = "two-hop-response"
+    most: int = 50_000_000
+
+    @property
+    def flips(self) -> BitFlips:
+        return BitFlips(self.budget)
+
+    @property
+    def unbounded(self) -> str:
+        return "who can be reported at all is decided by the edges of others; no client could run it"
+
+    def reach(self) -> sp.csr_matrix:
+        """Row v has an entry for everybody within two hops of v, 2 for a contact and 1 else; v itself is left out."""
+        lists = self.everybody
+        near = lists.matrix(len(lists), np.ones(len(lists.targets), dtype=bool))
+        entries = int(lists.degrees[lists.targets].sum())
+        if entries > 20 * self.most:
+            raise InputError(f"two hops would visit {entries:.1e} entries: use another method on a graph this dense")
+        both = (near @ near + near).astype(np.int8) + near.astype(np.int8)
+        both.setdiag(0)
+        both.eliminate_zeros()
+        if both.nnz > self.most:
+            raise InputError(f"the lists of two hops have {both.nnz} entries, more than max_edges={self.most}")
+        return sp.csr_matrix(both)
+
+    def support(self, broadcast: Any) -> Contacts:
+        reach = self.reach()
+        return Contacts(reach.indptr.astype(np.int64), reach.indices.astype(np.int64))
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        """Noisy lists of everybody, or of the one vertex ``records``."""
+        reach = self.reach()
+        kept = rng.uniform(reach.nnz) >= self.flips.flip
+        reports = Contacts(reach.indptr, reach.indices).where((reach.data == 2) == kept)
+        return reports if isinstance(records, Contacts) else reports[int(records)]
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        """Of a noisy list of the vertex ``record``."""
+        row = self.reach()[[int(record)]]
+        if not np.isin(report, row.indices).all():
+            return -math.inf
+        flipped = len(np.setxor1d(row.indices[row.data == 2], np.asarray(report, dtype=np.int64)))
+        return self.flips.log_density(flipped, row.nnz)

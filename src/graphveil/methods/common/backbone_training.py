@@ -8,8 +8,7 @@ cross-entropy between softmax(KProp(p')) and argmax KProp(reports) (LPGNN). ``fo
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,13 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch_geometric.utils import to_torch_csr_tensor
 
 from graphveil.errors import InputError
-from graphveil.learn.backbones import ATTENTION
+from graphveil.learn.graph_training import edges_for
 from graphveil.learn.networks import for_one_graph
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
-from graphveil.methods.common.descent import Descent, Fitted, descend
 from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.options import Natural
 from graphveil.privacy.noise import Array
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
 
 Build = Callable[[str, int, int, int, float, int], nn.Module]  # from name, width, hidden, classes, dropout and seed
 
+LOOK_EVERY = 5  # epochs between two looks at the released validation labels
 ALMOST_CLEAN = 1e-6  # raw labels are treated as reports that are wrong this often
 
 
@@ -53,7 +51,7 @@ class NoisyLabels:
         response: Any = server.rounds["labels"].randomizer
         return cls(reports, response.channel)
 
-    def learning_rows(self, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def learning_rows(self, masks: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Who has reported for training and who for validation; some of each, or an error."""
         train, validation = (np.flatnonzero(masks[kind] & (self.reports >= 0)) for kind in ("train", "calibration"))
         if not (len(train) and len(validation)):
@@ -64,6 +62,57 @@ class NoisyLabels:
 def heard_rows(server: Server) -> Any:
     """Feature reports, or the features themselves if they are raw."""
     return server.raw_rows if server.raw_rows is not None else server.ask("features")
+
+
+def descend(
+    network: nn.Module, loss: Callable[[], Tensor], epochs: int, learning_rate: float, weight_decay: float = 0.0
+) -> Iterator[int]:
+    """One epoch after the other, and how many there were; whoever iterates may pause between two."""
+    optimizer = torch.optim.Adam(network.parameters(), learning_rate, weight_decay=weight_decay)
+    for epoch in range(1, epochs + 1):
+        network.train()
+        optimizer.zero_grad()
+        torch.autograd.backward(loss())
+        optimizer.step()
+        yield epoch
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Scores of every slot, and the epoch and validation loss they come from."""
+
+    scores: np.ndarray
+    validation_loss: float
+    epoch: int
+
+
+@dataclass
+class Descent:
+    """A training run that can be interrupted and taken up again; its dropout does not depend on the interruption."""
+
+    steps: Iterator[int]
+    look: Callable[
+        [], tuple[np.ndarray, float]
+    ]  # scores of every slot now, and their loss on released validation labels
+    epochs: int
+    coins: Tensor  # state of the (public) coins of dropout
+    tell: Callable[[str, int, int], None]
+    best: Fitted  # to beat
+    epoch: int = 0
+
+    def until(self, epoch: int) -> Fitted:
+        """Train up to this epoch; the best so far."""
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self.coins)
+            while self.epoch < min(epoch, self.epochs):
+                self.epoch = next(self.steps)
+                self.tell("epochs", self.epoch, self.epochs)
+                if self.epoch % LOOK_EVERY == 0 or self.epoch == self.epochs:
+                    scores, loss = self.look()
+                    if loss < self.best.validation_loss:
+                        self.best = Fitted(scores, loss, self.epoch)
+            self.coins = torch.random.get_rng_state()
+        return self.best
 
 
 class BackboneTraining(TrainingOptions):
@@ -88,7 +137,7 @@ class BackboneTraining(TrainingOptions):
         noise = torch.as_tensor(labels.channel, dtype=torch.float32)
         objective = self._objective(edge_index, labels.reports, noise, train)
         heard = torch.as_tensor(labels.reports)[validation]
-        x, edges = torch.as_tensor(inputs, dtype=torch.float32), self._graph(edge_index, len(inputs))
+        x, edges = torch.as_tensor(inputs, dtype=torch.float32), edges_for(self.backbone, edge_index, len(inputs))
 
         def look() -> tuple[np.ndarray, float]:
             network.eval()
@@ -104,16 +153,6 @@ class BackboneTraining(TrainingOptions):
             server.tell,
             Fitted(np.zeros((len(inputs), classes)), np.inf, 0),
         )
-
-    def _graph(self, edge_index: np.ndarray, nodes: int) -> Tensor:
-        """The edges as the backbone is quickest on: a sparse matrix [receiver, sender], or pairs where edges are scored."""
-        pairs = torch.as_tensor(np.ascontiguousarray(edge_index))
-        if self.backbone in ATTENTION:
-            return pairs
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch calls its sparse rows a beta feature
-            matrix: Tensor = to_torch_csr_tensor(pairs.flip(0), size=(nodes, nodes))
-        return matrix
 
     def _objective(
         self, edge_index: np.ndarray, reports: np.ndarray, noise: Tensor, train: Tensor

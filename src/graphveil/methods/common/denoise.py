@@ -1,12 +1,5 @@
 """What a collector does with reports before it trains: all of it is post-processing and costs nothing.
 
-``kprop``                KProp: rows averaged over K steps of a public graph (LPGNN)
-``likelihood_rows``      P(report | class) for every vertex; ones where there is no report
-``hop_shares``           label likelihoods propagated over several hops, out of fold
-``belief_propagation``   loopy belief propagation of the same likelihoods
-``fit_histograms``       expectation maximisation for P(bin | class) of noisy histograms
-``forward_loss``         the loss of a model of clean labels against noisy ones
-
 Tests: ``tests/methods/test_denoise.py``.
 """
 
@@ -102,11 +95,6 @@ def belief_propagation(
         messages = np.log((1 - damping) * outgoing + damping * np.exp(messages))
         beliefs = own + weight * (gather @ messages)
     return np.asarray(log_softmax(beliefs, axis=1))
-
-
-def folds(labelled: np.ndarray, number: int, coins: np.random.Generator) -> list[np.ndarray]:
-    """Disjoint random parts of the labelled slots: each is scored by features that never saw its own reports."""
-    return np.array_split(coins.permutation(np.flatnonzero(labelled)), number)
 
 
 @dataclass(frozen=True)

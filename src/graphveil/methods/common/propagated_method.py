@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import MultiBit
 from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
-from graphveil.methods.common.reporting import PropagationOptions, RangeOptions, vertex_rounds
+from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.local_method import RangedMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Gap
@@ -26,7 +27,7 @@ PaperLoss = Literal["drop", "forward", "plain"]
 PAPER_SCALE = 3.0
 
 
-class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
+class PropagatedMethod(PropagationOptions, RangedMethod):
     """On raw edges every subclass is LPGNN; those that take private ones say what they ask, and learn from the answers."""
 
     input_scale: ClassVar[float] = 1.0
@@ -49,15 +50,13 @@ class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
         self, training: PropagatedTraining, server: Server, rows: Any, labels: NoisyLabels
     ) -> ScoresPredictor:
         """LPGNN on the graph of reported lists."""
-        from graphveil.methods.common.propagated_training import reported_arcs
-
-        return training.learn(server, rows, labels, reported_arcs(self.reported_lists(server, rows)))
+        return training.learn(server, rows, labels, self.reported_lists(server, rows).arcs)
 
     def rounds(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         asked = () if promise.edges is Openness.RAW else self.rounds_on_lists(facts, promise)
         if promise.labels is Openness.WITHHELD or (self.reads_features and promise.features is Openness.WITHHELD):
             raise InputError(f"{self.name} needs features and labels: give each an epsilon (or raw)")
-        return (*vertex_rounds(facts, promise, self.randomizer), *asked)
+        return (*vertex_rounds(promise, facts.classes, partial(self.randomizer, facts)), *asked)
 
     def randomizer(self, facts: PublicFacts, budget: float) -> MultiBit:
         """What every vertex does to its features."""
@@ -72,9 +71,6 @@ class PropagatedMethod(PropagationOptions, RangeOptions, LocalMethod):
     def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
         """All of them are about private edges."""
         return () if promise.edges is Openness.RAW else super().known_gaps(promise)
-
-    def public_statements(self, promise: Local) -> tuple[str, ...]:
-        return (*super().public_statements(promise), self.range_statement)
 
     def heard_rows(self, server: Server) -> Any:
         """The rows to propagate."""

@@ -9,12 +9,10 @@ validation labels after ``TRIAL`` of the epochs. All of it is post-processing. T
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.exchange.randomizers.base import Contacts
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.reporting import PropagationOptions
@@ -29,30 +27,15 @@ if TYPE_CHECKING:
 TRIAL = 0.4  # share of the epochs after which ``auto`` keeps one loss
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One way to set the network up: its inputs and its edges."""
-
-    inputs: Array
-    edge_index: np.ndarray
-
-
 class PropagatedTraining(PropagationOptions):
     """How reports become scores; ``scale`` is the standard deviation of every input column."""
 
     scale: Positive = 1.0
 
-    @property
-    def losses(self) -> tuple[str, ...]:
-        """Those to try."""
-        if self.loss != "auto":
-            return (self.loss,)
-        return ("drop", "forward") if self.label_steps else ("forward",)
-
     def learn(self, server: Server, rows: Any, labels: NoisyLabels, edge_index: np.ndarray) -> ScoresPredictor:
         """LPGNN on this graph."""
         inputs = self.propagated(rows, edge_index, server.facts.nodes, server.coins)
-        return self.fit(server, {"graph": Candidate(inputs, edge_index)}, labels)
+        return self.fit(server, {"graph": (inputs, edge_index)}, labels)
 
     def propagated(self, rows: Any, edge_index: np.ndarray, nodes: int, coins: np.random.Generator) -> Array:
         """KProp of the (compressed) rows, columns of one scale."""
@@ -60,15 +43,16 @@ class PropagatedTraining(PropagationOptions):
         rows = kprop(matrix, dense_columns(rows, self.compress, coins), self.feature_steps)
         return self.scale * standardised(rows)
 
-    def fit(self, server: Server, candidates: Mapping[str, Candidate], labels: NoisyLabels) -> ScoresPredictor:
-        """Train what ``auto`` and the candidates allow; keep what released validation labels like best."""
+    def fit(
+        self, server: Server, candidates: Mapping[str, tuple[Array, np.ndarray]], labels: NoisyLabels
+    ) -> ScoresPredictor:
+        """Train what ``auto`` and the candidates (inputs and edges) allow; keep what released validation labels like best."""
+        losses = (self.loss,) if self.loss != "auto" else ("drop", "forward") if self.label_steps else ("forward",)
         seed = int(server.coins.integers(2**31))
         runs = {
-            (name, loss): BackboneTraining.of(self, loss=loss).start(
-                server, candidate.inputs, candidate.edge_index, labels, seed
-            )
-            for name, candidate in candidates.items()
-            for loss in (self.losses if candidate.edge_index.size else ("forward",))  # Drop needs a graph
+            (name, loss): BackboneTraining.of(self, loss=loss).start(server, inputs, edge_index, labels, seed)
+            for name, (inputs, edge_index) in candidates.items()
+            for loss in (losses if edge_index.size else ("forward",))  # Drop needs a graph
         }
         if len(runs) > 1:
             trial = {key: run.until(round(TRIAL * self.epochs)).validation_loss for key, run in runs.items()}
@@ -79,10 +63,3 @@ class PropagatedTraining(PropagationOptions):
         facts = {"loss": best[1], "validation_loss": kept.validation_loss, "epoch": kept.epoch}
         facts |= {"inputs": best[0]} if len(candidates) > 1 else {}
         return ScoresPredictor(kept.scores, facts, public=True)
-
-
-def reported_arcs(lists: Contacts) -> np.ndarray:
-    """Everybody hears the contacts of their (noisy) list: arcs contact -> owner, once each, without loops."""
-    pairs = np.stack([lists.targets, lists.owners])
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    return np.unique(pairs, axis=1)

@@ -1,17 +1,10 @@
-"""What methods on reports share: options, each with its range and its default once, and the rounds on vertices."""
+"""The options that methods on reports share, each with its range and its default once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, Self
 
-from graphveil.errors import InputError
-from graphveil.exchange.randomizers import LabelResponse
-from graphveil.exchange.randomizers.base import Randomizer
-from graphveil.exchange.round import Round
 from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Options, Positive
-from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness, Part
 
 Backbone = Literal["gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag"]
 
@@ -59,33 +52,3 @@ class PropagationOptions(TrainingOptions):
     label_steps: Natural = 2
     loss: Literal["auto", "drop", "forward", "plain"] = "auto"
     compress: Count = 512
-
-
-class RangeOptions(Options):
-    """The public range ``lower`` to ``upper`` of every attribute."""
-
-    lower: NonNegative = 0.0
-    upper: NonNegative = 1.0
-
-    def check(self) -> None:
-        super().check()
-        if not self.lower < self.upper:
-            raise InputError(f"{self._title}: the public range {self.lower:g}..{self.upper:g} is empty")
-
-    @property
-    def range_statement(self) -> str:
-        return (
-            f"every attribute lies in {self.lower:g}..{self.upper:g}; values outside are clipped before they are sent"
-        )
-
-
-def vertex_rounds(
-    facts: PublicFacts, promise: Local, randomizer: Callable[[PublicFacts, float], Randomizer] | None = None
-) -> tuple[Round, ...]:
-    """Features by this ``randomizer`` (if they are read) and labels by k-RR, where they have an epsilon."""
-    found = []
-    if randomizer is not None and not isinstance(promise.features, Openness):
-        found.append(Round("features", Part.FEATURES, randomizer(facts, promise.features)))
-    if not isinstance(promise.labels, Openness):
-        found.append(Round("labels", Part.LABELS, LabelResponse(promise.labels, facts.classes)))
-    return tuple(found)

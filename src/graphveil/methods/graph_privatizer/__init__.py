@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import BucketResponse, NeighbourMean
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
 from graphveil.methods.common.propagated_method import PropagatedMethod
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.graph_privatizer.bounds import edge_rounds
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import DEGREES, OWNERS, Local, Openness
+from graphveil.privacy.local import DEGREES, OWNERS, Local, Openness, Part
 
 if TYPE_CHECKING:
     from graphveil.methods.common.backbone_training import NoisyLabels
     from graphveil.methods.common.propagated_training import PropagatedTraining
+
+RELEASED, INFERRED = "the released labels", "the classes inferred from earlier rounds"
 
 
 class GraphPrivatizer(PropagatedMethod):
@@ -29,8 +31,7 @@ class GraphPrivatizer(PropagatedMethod):
         mechanism: ``bucket``, ``krr`` (every slot is a bucket) or ``mean`` (the noisy mean of the released labels of one's
             contacts; needs a delta).
         edge_rounds: 1, or 2: half of the edge budget again on buckets (or rows) that were inferred from the first round.
-        backbone, feature_steps, label_steps, loss, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout:
-            as for lpgnn.
+        others: as for ``lpgnn``.
     """
 
     card = Card(
@@ -53,7 +54,24 @@ class GraphPrivatizer(PropagatedMethod):
             raise InputError("graph-privatizer: mechanism krr has one round, use edge_rounds=1")
 
     def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
-        return edge_rounds(self.mechanism, self.edge_rounds, facts, self.list_budget(promise), promise.delta)
+        """At most the promised epsilon for one edge; the first of two rounds may hear one more bucket, 'no label'."""
+        share, owned = self.list_budget(promise) / self.edge_rounds, not facts.directed
+        if self.mechanism == "krr":
+            return (Round("edges", Part.EDGES, BucketResponse(share, facts.nodes, owned=owned), "the public slots"),)
+        if self.mechanism == "mean" and not promise.target_delta > 0:
+            raise InputError("mechanism mean adds Gaussian noise and needs a delta: say --delta 1e-6")
+        delta = promise.target_delta / self.edge_rounds
+        unlabelled = facts.nodes > facts.count("train") + facts.count("calibration")
+        asked = (("edges", facts.classes + unlabelled, RELEASED), ("edges-2", facts.classes, INFERRED))
+        return tuple(
+            Round(
+                name,
+                Part.EDGES,
+                NeighbourMean(share, bins, delta) if self.mechanism == "mean" else BucketResponse(share, bins, owned),
+                heard,
+            )
+            for name, bins, heard in asked[: self.edge_rounds]
+        )
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         found = super().public_statements(promise)

@@ -8,7 +8,6 @@ Tests: ``tests/methods/test_graph_privatizer.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from scipy.special import log_softmax, softmax
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels, standardised
-from graphveil.methods.common.denoise import fit_histograms, likelihood_rows
-from graphveil.methods.common.propagated_training import Candidate, PropagatedTraining, reported_arcs
+from graphveil.methods.common.denoise import HistogramFit, fit_histograms, likelihood_rows
+from graphveil.methods.common.propagated_training import PropagatedTraining
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.graph_privatizer.bounds import NAMES
+from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Array
 
 HOMOPHILY = 0.75  # start of the EM: this share of contacts has one's own class
@@ -39,12 +38,12 @@ def learn(
         lists, evidence = _buckets(server, labels)
     candidates = {}
     if evidence is not None:
-        candidates["evidence"] = Candidate(evidence, np.zeros((2, 0), dtype=np.int64))
+        candidates["evidence"] = evidence, np.zeros((2, 0), dtype=np.int64)
     if lists is not None:
-        arcs = reported_arcs(lists)
+        arcs = lists.arcs
         propagated = training.propagated(rows, arcs, server.facts.nodes, server.coins)
         columns = propagated if evidence is None else np.column_stack([propagated, evidence])
-        candidates["graph"] = Candidate(columns, arcs)
+        candidates["graph"] = columns, arcs
     return training.fit(server, candidates, labels)
 
 
@@ -52,7 +51,7 @@ def _buckets(server: Server, labels: NoisyLabels) -> tuple[Contacts, Array]:
     """Reported lists of the last round, and the evidence of all of them."""
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence, found = [], None
-    for name in _asked(server):
+    for name in (name for name in server.rounds if server.rounds[name].part is Part.EDGES):
         response: Any = server.rounds[name].randomizer
         if found is None:
             bucket_of = released_bins(labels.reports, response.buckets)
@@ -75,7 +74,7 @@ def _means(server: Server, labels: NoisyLabels) -> Array:
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence: list[Array] = []
     posterior = None
-    for name in _asked(server):
+    for name in (name for name in server.rounds if server.rounds[name].part is Part.EDGES):
         mean: Any = server.rounds[name].randomizer
         bins = released_bins(labels.reports, mean.width) if posterior is None else posterior.argmax(axis=1)
         counts = server.ask(name, np.eye(mean.width)[bins]) * server.degrees[:, None]
@@ -90,10 +89,6 @@ def _means(server: Server, labels: NoisyLabels) -> Array:
 def _column_scale(log_likelihood: Array) -> Array:
     """Log-posteriors under equal priors, not below ``FLOOR``, in columns of scale 1."""
     return standardised(np.maximum(log_softmax(log_likelihood, axis=1), FLOOR))
-
-
-def _asked(server: Server) -> list[str]:
-    return [name for name in NAMES if name in server.rounds]
 
 
 def released_bins(reports: np.ndarray, bins: int) -> np.ndarray:
@@ -123,15 +118,7 @@ def homophilous(classes: int, bins: int) -> Array:
     return shares
 
 
-@dataclass(frozen=True)
-class BucketFit:
-    """H[c, b], and the log-likelihood of everybody's reports under each class."""
-
-    shares: Array
-    log_likelihood: Array
-
-
-def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 8) -> BucketFit:
+def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 8) -> HistogramFit:
     """EM for reports with law (H T)[c, .] given the class c, with the label likelihoods as evidence on c."""
     classes, buckets = likelihoods.shape[1], counts.shape[1]
     shares = homophilous(classes, buckets)
@@ -143,4 +130,4 @@ def fit_buckets(counts: Array, channel: Array, likelihoods: Array, steps: int = 
         weight = (posterior.T @ counts) / law
         shares = np.maximum(shares * (weight @ channel.T), 1e-9)
         shares /= shares.sum(axis=1, keepdims=True)
-    return BucketFit(shares, counts @ np.log(shares @ channel).T)
+    return HistogramFit(shares, prior, counts @ np.log(shares @ channel).T)

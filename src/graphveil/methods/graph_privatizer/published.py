@@ -27,8 +27,7 @@ class PublishedGraphPrivatizer(PropagatedMethod):
     Args:
         strategy, metric, alpha, threshold: of the replacement.
         loss: ``drop``, ``forward`` or ``plain``.
-        backbone, feature_steps, label_steps, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout: as for
-            lpgnn.
+        others: as for ``lpgnn``.
     """
 
     card = GraphPrivatizer.card

@@ -10,8 +10,7 @@ from typing import Literal
 from graphveil.exchange.randomizers import Piecewise
 from graphveil.exchange.randomizers.piecewise import least_noisy_range
 from graphveil.methods.card import Card
-from graphveil.methods.lga_pgnn.piecewise_gnn import Augmentation, PiecewiseGnn
-from graphveil.methods.lga_pgnn.report_gnn import baseline_card
+from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn, baseline_card
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 
@@ -25,10 +24,7 @@ class LdpGnn(PiecewiseGnn):
         sampled: m, or ``argmin`` (of the variance) or ``paper``: max(1, min(d, floor(epsilon/2.42))).
         lower, upper: the public range of every attribute.
         filled: a public guess of the share of attributes that are not zero; it only chooses m and the middle of the range.
-        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
-        width: more columns than these are multiplied by a public random matrix (post-processing: speed).
-        loss: ``forward`` (knows the noise of the labels) or ``plain``.
-        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+        others: of :class:`ReportGnn`.
     """
 
     card = baseline_card(
@@ -53,8 +49,7 @@ class LgaPgnn(Augmentation, LdpGnn):
     Args:
         augment: generate neighbours by a conditional auto-encoder, as published, instead of zero vectors.
         samples: S, further neighbours of each such vertex (the mean is divided by degree + 1 + S).
-        sampled, lower, upper, filled: of the piecewise mechanism, as for ``ldp-gnn``.
-        backbone, width, loss, hidden, epochs, learning_rate, weight_decay, dropout: of training, as for ``ldp-gnn``.
+        others: as for ``ldp-gnn``.
     """
 
     card = Card(

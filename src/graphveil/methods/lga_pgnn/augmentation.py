@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphveil.methods.common.backbone_training import descend
 from graphveil.methods.common.denoise import normalised
-from graphveil.methods.common.descent import descend
 from graphveil.privacy.noise import Array
 
 STEPS, PAIRS, LEARNING_RATE = 300, 256, 1e-3  # of training: batches of so many neighbouring pairs

@@ -7,7 +7,7 @@ from typing import Literal
 
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
 from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
-from graphveil.methods.lga_pgnn.piecewise_gnn import Augmentation, PiecewiseGnn
+from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
@@ -60,7 +60,7 @@ class PublishedLdpGnn(PiecewiseGnn):
         sampled: m, or ``paper`` (max(1, min(d, floor(epsilon/2.42)))) or ``argmin`` (of the variance).
         per_dimension: ``eps_over_m``, or ``eps`` as Algorithm 1 is printed (costs m epsilon).
         filled: a public guess of the share of attributes that are not zero; read by ``sampled="argmin"`` only.
-        lower, upper, backbone, width, loss, hidden, epochs, learning_rate, weight_decay, dropout: as in sound mode.
+        others: as in sound mode.
     """
 
     card = LdpGnn.card
@@ -88,8 +88,7 @@ class PublishedLgaPgnn(Augmentation, PublishedLdpGnn):
     Args:
         augment: generate neighbours; else take zero vectors.
         samples: S.
-        reading, sampled, per_dimension, lower, upper, filled: of the piecewise mechanism, as for ``ldp-gnn``.
-        backbone, width, loss, hidden, epochs, learning_rate, weight_decay, dropout: of training, as for ``ldp-gnn``.
+        others: as for ``ldp-gnn``.
     """
 
     card = LgaPgnn.card

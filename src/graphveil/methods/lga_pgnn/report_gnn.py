@@ -8,25 +8,23 @@ Tests: ``tests/methods/test_baselines.py``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from functools import partial
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.reporting import TrainingOptions, vertex_rounds
+from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.local_method import LocalMethod
-from graphveil.methods.options import Count
+from graphveil.methods.local_method import LocalMethod, RangedMethod
+from graphveil.methods.options import Count, Options, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.methods.common.backbone_training import Build
 
 EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is protected"
 
@@ -40,23 +38,20 @@ class ReportGnn(TrainingOptions, LocalMethod):
     """
 
     reads_features: ClassVar[bool] = True
+    network: ClassVar[Literal["for_one_graph", "with_dense_end", "twice_as_deep"]] = (
+        "for_one_graph"  # of learn.networks
+    )
 
     width: Count = 512
     loss: Literal["forward", "plain"] = "forward"
 
     def randomizer(self, facts: PublicFacts, budget: float) -> Randomizer:
-        """What every vertex does to its features; a method that reads none refuses."""
-        raise self._reads_none()
+        """What every vertex does to its features, if they are read."""
+        raise NotImplementedError
 
     @abstractmethod
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
         """The columns the network sees, from reports, public edges and public coins."""
-
-    def network(self) -> Build:
-        """What builds the network: the backbone as it is."""
-        from graphveil.learn.networks import for_one_graph
-
-        return for_one_graph
 
     def rounds(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         if promise.edges is not Openness.RAW:
@@ -68,13 +63,14 @@ class ReportGnn(TrainingOptions, LocalMethod):
         if self.reads_features and promise.features is Openness.WITHHELD:
             raise InputError(f"{self.name} learns from features: give --features-epsilon an epsilon (or raw)")
         if not self.reads_features and promise.features is not Openness.WITHHELD:
-            raise self._reads_none()
-        return vertex_rounds(facts, promise, self.randomizer)
+            raise InputError(f"{self.name} reads no features: use --features-epsilon withheld")
+        return vertex_rounds(promise, facts.classes, partial(self.randomizer, facts))
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         return (*super().public_statements(promise), EDGES_PUBLIC)
 
     def train(self, server: Server) -> ScoresPredictor:
+        from graphveil.learn import networks
         from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
 
         edges = server.raw_edges
@@ -82,8 +78,8 @@ class ReportGnn(TrainingOptions, LocalMethod):
         inputs = self.inputs(server, edges)
         labels = NoisyLabels.heard(server)
         seed = int(server.coins.integers(2**31))
-        run = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, self.network())
-        kept = run.until(self.epochs)
+        build = getattr(networks, self.network)
+        kept = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
         return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch}, public=True)
 
     def reported_columns(self, server: Server) -> Array:
@@ -92,8 +88,51 @@ class ReportGnn(TrainingOptions, LocalMethod):
 
         return standardised(dense_columns(heard_rows(server), self.width, server.coins))
 
-    def _reads_none(self) -> InputError:
-        return InputError(f"{self.name} reads no features: use --features-epsilon withheld")
+
+class PiecewiseGnn(RangedMethod, ReportGnn):
+    """The mean over neighbours, two graph layers and two dense layers; subclasses give the piecewise randomizer.
+
+    Args:
+        filled: a public guess of the share of attributes that are not zero.
+    """
+
+    network = "with_dense_end"
+
+    filled: Annotated[float, Range(0, 1, "(]")] = 0.05
+
+    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+        """Columns of mean 0 (so the factor d/m and the middle of the range do not matter), averaged by the private layer."""
+        from graphveil.methods.common.backbone_training import standardised
+
+        return standardised(self.private_layer(server, self.reported_columns(server), edges))
+
+    def private_layer(self, server: Server, columns: Array, edges: np.ndarray) -> Array:
+        """The mean over a vertex and its neighbours."""
+        from graphveil.methods.lga_pgnn.augmentation import private_layer
+
+        return private_layer(edges, columns)
+
+
+class Augmentation(Options):
+    """Further neighbours for vertices below the median degree: what LGA-PGNN adds to LDP-GNN.
+
+    Args:
+        augment: whether they are generated by a conditional auto-encoder; else they are zero vectors.
+        samples: S, how many.
+    """
+
+    augment: bool = False
+    samples: Count = 10
+
+    def private_layer(self, server: Server, columns: Array, edges: np.ndarray) -> Array:
+        """The mean over a vertex, its neighbours and the further ones."""
+        from graphveil.methods.lga_pgnn import augmentation
+
+        if not self.augment:
+            return augmentation.private_layer(edges, columns, self.samples)
+        sums = augmentation.generated_sums(columns, edges, self.samples, seed=int(server.coins.integers(2**31)))
+        server.tell("auto-encoder", 1, 1)
+        return augmentation.private_layer(edges, columns, self.samples, sums)
 
 
 def baseline_card(name: str, summary: str, protects: str, formula: str) -> Card:

@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
 from graphveil.methods.card import Card
-from graphveil.methods.common.reporting import AdamOptions, vertex_rounds
+from graphveil.methods.common.reporting import AdamOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import DEGREES, Local, Openness, Part
 
 LENGTHS_HIDDEN = (
     "not even the lengths of contact lists: the epsilon of one undirected edge is for adding or removing it, in both lists "
@@ -71,7 +71,7 @@ class LocalRecipe(AdamOptions, LocalMethod):
             raise InputError("local does not read features (they do not help here): use --features-epsilon withheld")
         if promise.edges is Openness.WITHHELD:
             raise InputError("local needs edges: --edges-epsilon raw (public edges), or an epsilon (histograms)")
-        labels = vertex_rounds(facts, promise)
+        labels = vertex_rounds(promise, facts.classes)
         if isinstance(promise.edges, Openness):
             return labels
         return (*labels, *self._histogram_rounds(facts, promise.edges))
@@ -95,12 +95,10 @@ class LocalRecipe(AdamOptions, LocalMethod):
         return self.degrees == "public"
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
+        found = super().public_statements(promise)
         if promise.edges is Openness.RAW:
-            return super().public_statements(promise)
-        lengths = (
-            "how many contacts everybody has (the length of each list)" if self.degrees == "public" else LENGTHS_HIDDEN
-        )
-        return (*super().public_statements(promise), lengths)
+            return found
+        return (*found, DEGREES if self.degrees == "public" else LENGTHS_HIDDEN)
 
     def train(self, server: Server) -> ScoresPredictor:
         from graphveil.methods.common.backbone_training import NoisyLabels
@@ -124,4 +122,4 @@ class LocalRecipe(AdamOptions, LocalMethod):
         seed = int(server.coins.integers(2**31))
         chosen = train_heads(evidence, labels, server.masks, seed, self.epochs, self.learning_rate, self.weight_decay)
         server.tell("heads", 1, 1)
-        return ScoresPredictor(chosen.logits, {"head": chosen.head, "losses": chosen.losses}, public=True)
+        return chosen

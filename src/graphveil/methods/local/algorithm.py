@@ -6,14 +6,14 @@ Everything here is post-processing. Tests: ``tests/methods/test_local.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels
-from graphveil.methods.common.denoise import folds, hop_shares, likelihood_rows, normalised
+from graphveil.methods.common.denoise import HistogramFit, fit_histograms, hop_shares, likelihood_rows, normalised
 from graphveil.methods.local.heads import Evidence
-from graphveil.methods.local.histograms import NoisyCounts, noisy_degrees
 from graphveil.privacy.noise import Array
 
 # shares lie in [-1, 1], log-posteriors in [-10, 0]: brings their weights to one scale for one learning rate
@@ -33,7 +33,7 @@ def from_public_edges(
         return np.concatenate([HOP_SCALE * hop_shares(matrix, likelihoods), last[:, None, :]], axis=1)
 
     likelihoods = likelihood_rows(labels.reports, labels.channel)
-    parts = folds(labels.reports >= 0, number, server.coins)
+    parts = np.array_split(server.coins.permutation(np.flatnonzero(labels.reports >= 0)), number)
     whole = propagated(likelihoods)
     seen = whole.copy()
     for done, part in enumerate(parts, start=1):
@@ -52,13 +52,13 @@ def from_histograms(server: Server, labels: NoisyLabels, dispersion: float, leng
     homophily = np.full((classes, classes), (1 - HOMOPHILY) / (classes - 1))
     np.fill_diagonal(homophily, HOMOPHILY)
     start = np.hstack([labelled * homophily @ labels.channel, np.full((classes, 1), 1 - labelled)])
-    rounds = [heard_counts(server, "histogram", np.where(reports < 0, classes, reports))]
+    rounds = [NoisyCounts.heard(server, "histogram", np.where(reports < 0, classes, reports))]
     degrees = list_lengths(server, rounds, lengths_public)
     first = rounds[0].fit(degrees, likelihoods, start, dispersion)
     evidence = [first.log_likelihood]
     if "histogram-2" in server.rounds:
         inferred = (first.log_likelihood + np.log(first.prior) + np.log(likelihoods)).argmax(axis=1)
-        rounds.append(heard_counts(server, "histogram-2", inferred))
+        rounds.append(NoisyCounts.heard(server, "histogram-2", inferred))
         degrees = list_lengths(server, rounds, lengths_public)
         evidence.append(rounds[1].fit(degrees, likelihoods, homophily, dispersion).log_likelihood)
     total = sum(evidence) + np.log(first.prior)
@@ -66,10 +66,24 @@ def from_histograms(server: Server, labels: NoisyLabels, dispersion: float, leng
     return Evidence(stacked, stacked, np.hstack([one.standard(degrees) for one in rounds]))
 
 
-def heard_counts(server: Server, name: str, bins: np.ndarray) -> NoisyCounts:
-    """The answers to a round of histograms over the public ``bins`` of everybody."""
-    counts = server.ask(name, bins)
-    return NoisyCounts(counts, float(server.rounds[name].randomizer.variance()[0]))
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """One round of histograms: a row of noisy counts for every vertex, and the variance of the noise on each count."""
+
+    counts: Array
+    noise: float
+
+    @classmethod
+    def heard(cls, server: Server, name: str, bins: np.ndarray) -> NoisyCounts:
+        """The answers to a round of histograms over the public ``bins`` of everybody."""
+        return cls(server.ask(name, bins), float(server.rounds[name].randomizer.variance()))
+
+    def fit(self, degrees: Array, likelihoods: Array, start: Array, dispersion: float) -> HistogramFit:
+        return fit_histograms(self.counts, degrees, self.noise, likelihoods, start, dispersion=dispersion)
+
+    def standard(self, degrees: Array) -> Array:
+        """Counts about their mean, over the standard deviation of a count in a list of that length."""
+        return np.asarray((self.counts - self.counts.mean(axis=0)) / np.sqrt(degrees[:, None] + self.noise))
 
 
 def list_lengths(server: Server, rounds: Sequence[NoisyCounts], public: bool) -> Array:
@@ -78,3 +92,16 @@ def list_lengths(server: Server, rounds: Sequence[NoisyCounts], public: bool) ->
         return noisy_degrees(rounds)
     assert server.degrees is not None  # told with the first round
     return server.degrees.astype(np.float64)
+
+
+def noisy_degrees(rounds: Sequence[NoisyCounts]) -> Array:
+    """The lengths of the lists from the sums of the noisy counts alone.
+
+    Every sum is the length plus noise of known variance; sums of several rounds are weighted by precision, the result is
+    drawn towards the mean by tau^2/(tau^2 + noise), tau^2 = variance of the sums less the noise, and kept at 0 or above.
+    """
+    precision = np.array([1 / (one.noise * one.counts.shape[1]) for one in rounds])
+    found = sum(share * one.counts.sum(axis=1) for share, one in zip(precision / precision.sum(), rounds, strict=True))
+    spread = max(float(found.var()) - 1 / float(precision.sum()), 0.0)
+    kept = spread / (spread + 1 / float(precision.sum()))
+    return np.asarray(np.maximum(found.mean() + kept * (found - found.mean()), 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphveil.methods.common.backbone_training import NoisyLabels
+from graphveil.methods.common.backbone_training import NoisyLabels, descend
 from graphveil.methods.common.denoise import forward_loss
-from graphveil.methods.common.descent import descend
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.noise import Array
 
 
@@ -61,24 +62,15 @@ class Evidence:
         return (seen - mean) / deviation, (whole - mean) / deviation
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The winner, its scores for all slots, and everybody's loss on the released validation labels."""
-
-    head: str
-    logits: Array
-    losses: dict[str, float]
-
-
 def train_heads(
     evidence: Evidence,
     labels: NoisyLabels,
-    masks: dict[str, np.ndarray],
+    masks: Mapping[str, np.ndarray],
     seed: int,
     epochs: int,
     learning_rate: float,
     weight_decay: float,
-) -> Chosen:
+) -> ScoresPredictor:
     """Train each head on the released training labels and keep the one with the least loss on the released validation labels."""
     seen, whole, channel = _single(evidence.seen), _single(evidence.whole), _single(labels.channel)
     columns, whole_columns = map(_single, evidence.columns())
@@ -103,7 +95,7 @@ def train_heads(
             losses[name] = float(loss(head(seen[validation], columns[validation]), validation))
             scores[name] = head(whole, whole_columns).double().numpy()
     best = min(losses, key=lambda name: losses[name])
-    return Chosen(best, scores[best], losses)
+    return ScoresPredictor(scores[best], {"head": best, "losses": losses}, public=True)
 
 
 def _single(values: Any) -> Tensor:

@@ -24,13 +24,8 @@ class Lpgnn(PropagatedMethod):
     Args:
         features: ``reports``, or ``random``: public random numbers in their place, while the promise withholds features; on
             public edges the network learns as much from these (the propagated noise says where in the graph one is).
-        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
-        feature_steps, label_steps: K_x and K_y.
-        loss: ``drop`` (the paper), ``forward`` (no label propagation; better on dense graphs), ``plain`` or ``auto``: start
-            with drop and forward and keep the one with the lesser loss on the released validation labels.
         lower, upper: the public range of every attribute.
-        compress: wider reports are multiplied by a public random matrix of so many columns (post-processing: speed).
-        hidden, epochs, learning_rate, weight_decay, dropout: of training.
+        others: of :class:`PropagationOptions`.
     """
 
     card = Card(

@@ -13,9 +13,8 @@ class PublishedLpgnn(PropagatedMethod):
     """The same reports and the same KProp as in sound mode; the loss is the paper's.
 
     Args:
-        backbone, feature_steps, label_steps, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout: as in
-            sound mode.
         loss: ``drop``, ``forward`` or ``plain``.
+        others: as in sound mode.
     """
 
     card = Lpgnn.card

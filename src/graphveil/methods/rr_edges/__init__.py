@@ -24,8 +24,7 @@ class RrEdges(PropagatedMethod):
 
     Args:
         max_edges: refuse to make more reported entries than this (in expectation n^2/(e^(eps/2) + 1)).
-        backbone, feature_steps, label_steps, loss, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout:
-            as for lpgnn.
+        others: as for ``lpgnn``.
     """
 
     card = Card(

@@ -22,8 +22,7 @@ class PublishedRrEdges(PropagatedMethod):
     Args:
         max_edges: refuse to make more entries within two hops than this.
         loss: ``drop``, ``forward`` or ``plain``.
-        backbone, feature_steps, label_steps, lower, upper, compress, hidden, epochs, learning_rate, weight_decay, dropout: as for
-            lpgnn.
+        others: as for ``lpgnn``.
     """
 
     card = RrEdges.card

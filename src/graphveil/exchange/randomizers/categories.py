@@ -1,4 +1,4 @@
-"""Owner-bucket response: the bucket of a contact by k-ary randomised response, then any member of the bucket."""
+"""Randomised response on categories: the class of a vertex, or the bucket of a contact and then any member of the bucket."""
 
 from __future__ import annotations
 
@@ -10,9 +10,64 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, check_budget, check_width
-from graphveil.exchange.randomizers.label import LabelResponse
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.response import CategoryResponse
+
+
+@dataclass(frozen=True)
+class LabelResponse(Randomizer):
+    """The class is kept with probability e^epsilon/(e^epsilon + k - 1), else it becomes one of the k - 1 others.
+
+    Lemma: ``privacy/response.py``. Test: ``test_randomizers.py``.
+    """
+
+    kind: ClassVar[str] = "label-response"
+    unit: ClassVar[Unit] = Unit.VERTEX
+    sizes: ClassVar = {"classes": ("the number of classes", 2)}
+    classes: int
+
+    @cached_property
+    def response(self) -> CategoryResponse:
+        return CategoryResponse(self.budget, self.classes)
+
+    @property
+    def keep(self) -> float:
+        return self.response.keep
+
+    @property
+    def other(self) -> float:
+        """The probability of each single other class."""
+        return self.response.other
+
+    @property
+    def epsilon(self) -> float:
+        return self.response.epsilon
+
+    @property
+    def channel(self) -> Array:
+        """T[c, r] = P(report r | class c)."""
+        return self.response.channel
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        labels = np.asarray(records, dtype=np.int64)
+        if labels.size and (labels.min() < 0 or labels.max() >= self.classes):
+            raise InputError(f"a label lies outside the public classes 0..{self.classes - 1}")
+        reports = self.response.draw(labels, rng)
+        return int(reports) if labels.ndim == 0 else reports
+
+    def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        return self.response.log_density(int(record), int(report))
+
+    def estimate(self, reports: Any, broadcast: Any = None) -> Array:
+        """Unbiased one-hot rows: (one-hot - other)/(keep - other)."""
+        rows: Array = (np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other)
+        return rows
+
+    def variance(self, record: Any = None) -> Array:
+        """Of each entry of the estimated one-hot row."""
+        probability: Array = self.channel[int(record)]
+        return probability * (1 - probability) / (self.keep - self.other) ** 2
 
 
 @dataclass(frozen=True)
@@ -29,13 +84,9 @@ class BucketResponse(Randomizer):
 
     kind: ClassVar[str] = "bucket-response"
     unit: ClassVar[Unit] = Unit.EDGE
-    budget: float
+    sizes: ClassVar = {"buckets": ("the number of buckets", 2)}
     buckets: int
     owned: bool = True
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_width("the number of buckets", self.buckets, 2)
 
     @cached_property
     def response(self) -> LabelResponse:
@@ -55,23 +106,21 @@ class BucketResponse(Randomizer):
         lists = Contacts.of(records)
         if not self.owned:
             return lists
-        kept = owns(np.asarray(ids)[lists.owners], lists.targets)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(lists.owners[kept], minlength=len(lists)))])
-        return Contacts(starts.astype(np.int64), lists.targets[kept])
+        return lists.where(owns(np.asarray(ids)[lists.owners], lists.targets))
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         bucket_of = self._checked(broadcast)
-        contacts = np.asarray(records.targets if isinstance(records, Contacts) else records, dtype=np.int64)
-        if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
-            raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
-        chosen = self.response.randomize(bucket_of[contacts].ravel(), None, rng)
         sizes = np.bincount(bucket_of, minlength=self.buckets)
-        first = np.concatenate([[0], np.cumsum(sizes)])
-        within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
-        picks = np.argsort(bucket_of, kind="stable")[first[chosen] + within]
-        if isinstance(records, Contacts):
-            return Contacts(records.starts, picks)
-        return int(picks[0]) if contacts.ndim == 0 else picks.reshape(contacts.shape)
+        first, members = np.concatenate([[0], np.cumsum(sizes)]), np.argsort(bucket_of, kind="stable")
+
+        def draw(contacts: np.ndarray) -> np.ndarray:
+            if contacts.size and (contacts.min() < 0 or contacts.max() >= len(bucket_of)):
+                raise InputError(f"a contact lies outside the slots 0..{len(bucket_of) - 1} of the broadcast")
+            chosen = self.response.randomize(bucket_of[contacts], None, rng)
+            within = (rng.uniform(contacts.size) * sizes[chosen]).astype(np.int64)
+            return np.asarray(members[first[chosen] + within])
+
+        return each_contact(records, draw)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         bucket_of = self._checked(broadcast)
