@@ -39,5 +39,5 @@ def test_every_public_name_is_listed_once_and_exists() -> None:
     names = graphveil.graph.__all__
     assert len(names) == len(set(names)) and dir(graphveil.graph) == names
     assert all(getattr(graphveil.graph, name) is not None for name in names)
-    with pytest.raises(AttributeError, match=r"module 'graphveil\.graph' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="nothing"):
         _ = graphveil.graph.nothing
