@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from graphveil.attacks.target import rows_of
+from graphveil.attacks.target import dense, rows_of
 from graphveil.errors import InputError
 from graphveil.graph import Graph
 
@@ -44,10 +44,7 @@ class Knowledge:
     @classmethod
     def released_by(cls, graph: Graph, randomizer: Any, seed: int | None, edge_share: float = 0.0) -> Knowledge:
         """Everybody's report of a local randomizer for features: one stored report each, seen by the attacker as estimates."""
-        from graphveil.privacy.noise import Noise
-
-        reports = randomizer.randomize(rows_of(graph), None, Noise(seed))
-        words = f"{type(randomizer).__name__} reports, epsilon {randomizer.epsilon:.3g} per person"
+        reports, words = released(rows_of(graph), randomizer, seed)
         return cls(reports, np.ones(graph.nodes, dtype=bool), edge_share, words)
 
     def check(self, nodes: np.ndarray) -> None:
@@ -60,10 +57,32 @@ class Knowledge:
 
     def dense(self, nodes: np.ndarray) -> np.ndarray:
         """The rows of these nodes."""
-        found = self.rows[nodes]
-        return np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
+        return dense(self.rows[nodes])
 
     def __str__(self) -> str:
         whose = "everybody's" if self.nodes.all() else f"{int(self.nodes.sum())} nodes'"
         what = f"{whose} attributes ({self.released or 'clean'})"
         return what + (f", {100 * self.edge_share:.0f} % of the answers" if self.edge_share else ", no edges")
+
+
+def released(rows: Any, randomizer: Any, seed: int | None) -> tuple[Any, str]:
+    """Everybody's report of a local randomizer for features, and in words what it is."""
+    from graphveil.privacy.noise import Noise
+
+    words = f"{type(randomizer).__name__} reports, epsilon {randomizer.epsilon:.3g} per person"
+    return randomizer.randomize(rows, None, Noise(seed)), words
+
+
+def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
+    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person."""
+    from graphveil.exchange import randomizers
+
+    known: dict[str, Callable[[], Any]] = {
+        "multi-bit": lambda: randomizers.MultiBit(epsilon, width),
+        "direction": lambda: randomizers.Direction(epsilon, width, projected=None if width <= 128 else 64),
+        "piecewise": lambda: randomizers.Piecewise(epsilon, width, lower=0.0, upper=1.0),
+        "laplace": lambda: randomizers.LaplaceRows(epsilon, width),
+    }
+    if name not in known:
+        raise InputError(f"unknown reports {name!r}; known are: {', '.join(known)}")
+    return known[name]()

@@ -18,7 +18,7 @@ from torch import nn
 
 from graphveil.errors import InputError
 from graphveil.graph import DenseRows, Graph, Rows, SparseRows
-from graphveil.graph.layout import scipy_features
+from graphveil.graph.layout import csr_tensor, scipy_features
 from graphveil.graph.validate import validate
 
 DIRECTIONS = ("mean", "scale")
@@ -41,6 +41,11 @@ def rows_of(graph: Graph) -> Any:
         return graph.rows.values
     assert isinstance(graph.rows, DenseRows)
     return graph.rows.values.numpy(force=True)
+
+
+def dense(rows: Any) -> np.ndarray:
+    """SciPy or NumPy rows as a float64 array."""
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
 def as_rows(values: Any) -> Rows:
@@ -76,12 +81,7 @@ def centred_logs(probabilities: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """How a queried row is changed.
-
-    Args:
-        step: size of the change.
-        direction: ``mean`` (towards the mean row) or ``scale`` (the published attack).
-    """
+    """How a queried row is changed: a ``step`` of size (0, 1] towards the ``mean`` row, or in ``scale`` (published)."""
 
     step: float = 0.1
     direction: str = "mean"
@@ -113,8 +113,8 @@ class Questions:
         if isinstance(data, Graph):
             self.rows = rows_of(data)
         else:
-            self.sparse = data.x is not None and data.x.layout != torch.strided
-            self.rows = scipy_features(data).tocsr() if self.sparse else data.x.numpy(force=True).astype(np.float64)
+            sparse = data.x is not None and data.x.layout != torch.strided
+            self.rows = scipy_features(data) if sparse else data.x.numpy(force=True).astype(np.float64)
 
     def answers(self, probes: np.ndarray) -> np.ndarray:
         """Centred log-probabilities of everybody after the rows of these probes were changed."""
@@ -141,10 +141,7 @@ def with_rows(data: Any, values: Any) -> Any:
     other = copy.copy(data)
     if sp.issparse(values):
         values.sum_duplicates()
-        parts = (torch.from_numpy(values.indptr), torch.from_numpy(values.indices), torch.from_numpy(values.data))
-        other.x = torch.sparse_csr_tensor(*parts, size=values.shape, dtype=torch.float64, check_invariants=True)
-    else:
-        other.x = torch.from_numpy(values)
+    other.x = csr_tensor(values, np.float64) if sp.issparse(values) else torch.from_numpy(values)
     return other
 
 

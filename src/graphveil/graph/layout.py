@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -124,14 +125,14 @@ def to_scipy(x: torch.Tensor) -> sp.csr_matrix:
     return matrix
 
 
-def csr_tensor(x: sp.csr_matrix) -> torch.Tensor:
-    """A float32 torch sparse CSR tensor of ``x``."""
+def csr_tensor(x: sp.csr_matrix, dtype: type[np.floating[Any]] = np.float32) -> torch.Tensor:
+    """A torch sparse CSR tensor of ``x``."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(
             torch.from_numpy(x.indptr.astype(np.int64)),
             torch.from_numpy(x.indices.astype(np.int64)),
-            torch.from_numpy(x.data.astype(np.float32)),
+            torch.from_numpy(x.data.astype(dtype)),
             size=x.shape,
             check_invariants=True,
         )
