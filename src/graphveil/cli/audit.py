@@ -51,7 +51,7 @@ def audit(
         else:
             found = [_one(str(method), data, flags, runs, seed, progress)]
     if plot is not None:
-        from graphveil.report.audit_plots import audit_plot
+        from graphveil.report.plots import audit_plot
 
         audit_plot(found, plot)
     _show(found, everything, as_json)
