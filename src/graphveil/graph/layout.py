@@ -12,8 +12,16 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.arrays import Arrays, both_directions, feature_arrays, label_arrays, undirected_pairs, unique_arcs
-from graphveil.graph.formats.npz import read_arrays, write_arrays
+from graphveil.graph.formats.npz import (
+    Arrays,
+    both_directions,
+    feature_arrays,
+    label_arrays,
+    read_arrays,
+    undirected_pairs,
+    unique_arcs,
+    write_arrays,
+)
 from graphveil.graph.graph import MASKS, UNLABELLED
 
 DENSE_FROM = 0.1

@@ -15,9 +15,6 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
     same numbers. Test: ``tests/learn/test_operators.py``.
     """
 
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__(width, out, K=2)
-
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
         if adjacency.layout is torch.strided:
             found: Tensor = super().forward(x, adjacency)
@@ -43,9 +40,6 @@ class Sage(SAGEConv):  # type: ignore[misc]
 
 class Sgc(SGConv):  # type: ignore[misc]
     """``S^2 x U + b``: sparse features are projected before they travel, dense ones as in PyG."""
-
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__(width, out, K=2)
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
         if x.layout is torch.strided:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from graphveil.graph.arrays import undirected_pairs
 from graphveil.graph.data.preparation import largest_component_mask
+from graphveil.graph.formats.npz import undirected_pairs
 from graphveil.graph.graph import UNLABELLED
 from graphveil.graph.layout import scipy_features
 

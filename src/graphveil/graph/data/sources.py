@@ -21,11 +21,10 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.files import draft, sha256_of, write_text
-from graphveil.graph.arrays import Arrays
 from graphveil.graph.data.download import fetch
 from graphveil.graph.data.places import built_file, cache_folder, data_folder
 from graphveil.graph.data.registry import DatasetCard, PygSource
-from graphveil.graph.formats.npz import pack, read_arrays
+from graphveil.graph.formats.npz import Arrays, pack, read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import arrays_from_data
 from graphveil.progress import Progress

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.arrays import both_directions, undirected_pairs
+from graphveil.graph.formats.npz import both_directions, undirected_pairs
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import NAMES, features_tensor, scipy_features
 

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import to_torch_csr_tensor
 
 from graphveil.errors import InputError
-from graphveil.learn.backbones import ATTENTION
-from graphveil.learn.networks import for_one_graph
+from graphveil.learn.backbones import ATTENTION, for_one_graph
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
 from graphveil.methods.common.descent import Descent, Fitted, descend
 from graphveil.methods.common.reporting import TrainingOptions

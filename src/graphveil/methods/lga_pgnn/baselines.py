@@ -77,7 +77,7 @@ class RandGnn(ReportGnn):
         return SMALL * _random(server, self.width)
 
     def network(self) -> Build:
-        from graphveil.learn.networks import twice_as_deep
+        from graphveil.learn.backbones import twice_as_deep
 
         return twice_as_deep
 

@@ -45,7 +45,7 @@ class PiecewiseGnn(RangeOptions, ReportGnn):
         return private_layer(edges, columns)
 
     def network(self) -> Build:
-        from graphveil.learn.networks import with_dense_end
+        from graphveil.learn.backbones import with_dense_end
 
         return with_dense_end
 

@@ -54,7 +54,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
 
     def network(self) -> Build:
         """What builds the network: the backbone as it is."""
-        from graphveil.learn.networks import for_one_graph
+        from graphveil.learn.backbones import for_one_graph
 
         return for_one_graph
 
