@@ -206,7 +206,7 @@ def attack(
     if as_json:
         pairs = game.pairs if name in ON_LINKS else None
         about = {"dataset": data, "target": victim.described or None, "seed": seed, "pairs": pairs, "seconds": seconds}
-        opt.print_json(result.to_json() | about)
+        opt.show(result.to_json() | about)
         return
     if victim.described:
         known = (f"{key} {value}" for key, value in victim.described.items() if value is not None)

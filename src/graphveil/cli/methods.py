@@ -17,7 +17,7 @@ def methods(
 
     found = registry.methods() if name is None else registry.describe(name)
     if as_json:
-        opt.print_json(found)
+        opt.show(found)
     elif isinstance(found, dict):
         _card(found)
     else:
