@@ -1,7 +1,5 @@
 from .attribute_inference import AttributeInference as AttributeInference
 from .attribute_inference import HiddenAttribute as HiddenAttribute
-from .knowledge import Knowledge as Knowledge
-from .knowledge import feature_randomizer as feature_randomizer
 from .link_stealing import COMBINATIONS as COMBINATIONS
 from .link_stealing import KNOWN_SHARE as KNOWN_SHARE
 from .link_stealing import LinkStealing as LinkStealing
@@ -11,15 +9,17 @@ from .link_teller import influence as influence
 from .lsa2 import Lsa2 as Lsa2
 from .lsa2 import posteriors_without_edges as posteriors_without_edges
 from .membership import Membership as Membership
+from .metrics import AttackResult as AttackResult
 from .metrics import Figures as Figures
+from .metrics import Finding as Finding
 from .metrics import epsilon_lower_bound as epsilon_lower_bound
 from .metrics import measure as measure
 from .models import MODELS as MODELS
 from .pairs import Edges as Edges
 from .pairs import Pairs as Pairs
 from .pairs import sample_pairs as sample_pairs
-from .result import AttackResult as AttackResult
-from .result import Finding as Finding
+from .target import Knowledge as Knowledge
 from .target import Perturbation as Perturbation
 from .target import TorchTarget as TorchTarget
 from .target import as_graph as as_graph
+from .target import feature_randomizer as feature_randomizer

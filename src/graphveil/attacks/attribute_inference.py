@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.attacks.knowledge import released
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.models import AttackModel, guesses, split_cases
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
-from graphveil.attacks.target import dense
+from graphveil.attacks.target import dense, released
 from graphveil.errors import InputError
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 PROPAGATION_STEPS = 40
 
@@ -74,19 +73,13 @@ def _column(data: Any, column: int | str, width: int) -> int:
 
 @dataclass(frozen=True)
 class AttributeInference:
-    """Attack models and baselines on one hidden attribute; the first model is the headline.
-
-    Args:
-        models: attack models by name.
-        known_share: share of the people whose hidden attribute the attacker knows.
-        epochs: of the ``mlp``.
-    """
+    """Attack models and baselines on one hidden attribute, known of a share of the people; the first is the headline."""
 
     models: Sequence[str] = ("mlp",)
     known_share: float = 0.7
     epochs: int = 8
 
-    def run(self, game: HiddenAttribute, *, seed: int = 0, progress: Progress | None = None) -> AttackResult:
+    def run(self, game: HiddenAttribute, *, seed: int = 0, progress: Progress = silent) -> AttackResult:
         """Learn from the known people, guess the others."""
         taught, asked = split_cases(game.hidden, self.known_share, seed)
         truth = game.hidden[asked]

@@ -25,14 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.attacks.knowledge import Knowledge
 from graphveil.attacks.lsa2 import of_pairs
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.models import AttackModel, Rows, guesses, split_cases
 from graphveil.attacks.pairs import Pairs, controls
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
-from graphveil.attacks.target import as_graph
+from graphveil.attacks.target import Knowledge, as_graph
 from graphveil.errors import InputError
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 Combination = Callable[[np.ndarray, np.ndarray], np.ndarray]
 COMBINATIONS: dict[str, Combination] = {
@@ -47,13 +46,7 @@ KNOWN_SHARE = 0.7
 
 @dataclass(frozen=True)
 class LinkStealing:
-    """A classifier of pairs for every combination and attack model; the first of each is the headline.
-
-    Args:
-        combinations: how two rows become one.
-        models: attack models by name.
-        epochs: of the ``mlp``.
-    """
+    """A classifier of pairs for every combination of two rows and attack model; the first of each is the headline."""
 
     combinations: Sequence[str] = ("hadamard-difference",)
     models: Sequence[str] = ("mlp",)
@@ -66,7 +59,7 @@ class LinkStealing:
         knowledge: Knowledge | None = None,
         *,
         seed: int = 0,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> AttackResult:
         """Learn from the share of pairs the attacker knows, guess the rest."""
         graph = as_graph(data)

@@ -28,14 +28,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.attacks.knowledge import Knowledge
-from graphveil.attacks.metrics import measure
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding, measure
 from graphveil.attacks.pairs import Pairs, Sampling, controls
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
-from graphveil.attacks.target import Perturbation, Questions, as_graph, with_rows
+from graphveil.attacks.target import Knowledge, Perturbation, Questions, as_graph, with_rows
 from graphveil.errors import InputError
 from graphveil.graph import Graph
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 MAX_QUERIES = 2000
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the true density, as published
@@ -51,10 +49,7 @@ FORMS = {
 class LinkTeller:
     """Influence of one node's features on another's prediction.
 
-    Args:
-        perturbation: how a queried row is changed.
-        form: ``auto`` or ``queries`` (one query per node).
-        max_queries: refuse a target that would have to be asked more often.
+    ``form`` is ``auto`` or ``queries`` (one query per node); more than ``max_queries`` are refused.
     """
 
     perturbation: Perturbation = Perturbation()  # noqa: RUF009 (frozen)
@@ -69,7 +64,7 @@ class LinkTeller:
         knowledge: Knowledge | None = None,
         *,
         seed: int = 0,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> AttackResult:
         """Attack the pairs: the influence of each second node on the first.
 
@@ -132,7 +127,7 @@ def influence(
     *,
     form: str = "auto",
     max_queries: int = MAX_QUERIES,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Influence:
     """Distance by which the centred log-probabilities of ``receivers[i]`` move when ``senders[i]``'s row is changed.
 
@@ -176,8 +171,7 @@ def influence(
             _check_reach(moved, reach[group], hops)
         chosen = order[bounds[number] : bounds[number + 1]]
         values[chosen] = np.linalg.norm(moved[receivers[chosen]], axis=1)
-        if progress is not None:
-            progress("queries", number + 1, len(groups))
+        progress("queries", number + 1, len(groups))
     return Influence(values, "queries" if reach is None else "grouped queries", questions.asked)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.attacks.result import Finding
+from graphveil.attacks.metrics import Finding
 from graphveil.errors import InputError
 from graphveil.progress import Progress
 
@@ -133,7 +133,7 @@ def guesses(
     answers: np.ndarray,
     split: tuple[np.ndarray, np.ndarray],
     seed: int,
-    progress: Progress | None,
+    progress: Progress,
 ) -> tuple[Finding, ...]:
     """A finding per variant, which is a model and the rows of cases: learned from one part of the cases, on the other."""
     taught, asked = split
@@ -142,6 +142,5 @@ def guesses(
         fitted = model.fit(rows(taught), answers[taught], seed)
         score = np.concatenate([fitted.score(rows(asked[i : i + BLOCK])) for i in range(0, len(asked), BLOCK)])
         findings.append(Finding.of(name, answers[asked], score, threshold=fitted.threshold, seed=seed))
-        if progress is not None:
-            progress("attack models", number + 1, len(variants))
+        progress("attack models", number + 1, len(variants))
     return tuple(findings)
