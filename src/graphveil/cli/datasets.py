@@ -89,7 +89,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
         "measured": True,
         "prepared": prepare,
         "directed": bool(data.directed),
-        "statistics": figures.to_dict(),
+        "statistics": asdict(figures),
         "degree_histogram": degree_histogram(data),
         "notes_on_data": list(data.get("notes") or ()),
     }
