@@ -53,13 +53,7 @@ class LinkStealing:
     epochs: int = 8
 
     def run(
-        self,
-        data: Any,
-        pairs: Pairs,
-        knowledge: Knowledge | None = None,
-        *,
-        seed: int = 0,
-        progress: Progress = silent,
+        self, data: Any, pairs: Pairs, knowledge: Knowledge | None = None, *, seed: int = 0, progress: Progress = silent
     ) -> AttackResult:
         """Learn from the share of pairs the attacker knows, guess the rest."""
         graph = as_graph(data)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ MODELS = ("mlp", "rf", "knn", "lr", "svm")
 BLOCK = 4096  # cases whose rows are held at once
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """A trained attack model: a score for every row, and from where on it says "yes"."""
 
     score: Rows

@@ -17,7 +17,7 @@ then added in float64, where the order of addition can matter: ``privacy.noise.s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,8 +31,7 @@ SLACK = 1e-10
 TINY = 1e-300
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One use of a layer: what it read and what it wrote."""
 
     layer: Linear
