@@ -10,7 +10,7 @@ import numpy as np
 
 from graphveil.attacks.lsa2 import REFERENCE
 from graphveil.attacks.membership import PUBLISHED, SAME_GRAPH
-from graphveil.report.attack_plots import AttackPanel, attack_panels
+from graphveil.report.plots import AttackPanel, attack_panels
 
 Row = dict[str, Any]
 Kept = dict[str, list[Row]]

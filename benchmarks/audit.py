@@ -23,7 +23,7 @@ from graphveil.audit.accountants import cross_checks
 from graphveil.audit.everything import audit_everything
 from graphveil.audit.result import Audit
 from graphveil.audit.text import cross_check_text, promise_text, table_text
-from graphveil.report.audit_plots import audit_plot
+from graphveil.report.plots import audit_plot
 
 
 def main() -> None:

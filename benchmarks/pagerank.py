@@ -12,11 +12,23 @@ import warnings
 
 import numpy as np
 
-from graphveil.graph import load_dataset
-from graphveil.graph.kernels.pagerank import power_rows, push_rows
+from graphveil.graph import Lists, load_dataset
+from graphveil.graph.kernels.pagerank import push_rows, walk_matrix
 from graphveil.graph.validate import validate
 
 TELEPORT, BLOCK = 0.25, 100
+
+
+def power_rows(lists: Lists, sources: np.ndarray, teleport: float = 0.25, iterations: int = 60) -> np.ndarray:
+    """One dense row per source; after t steps the l1 error is at most ``2 (1 - teleport)^t``."""
+    step = walk_matrix(lists).T.tocsr()
+    start = np.zeros((lists.nodes, len(sources)))
+    start[sources, np.arange(len(sources))] = 1.0
+    p = start.copy()
+    for _ in range(iterations):
+        p = (1 - teleport) * (step @ p)
+        p += teleport * start
+    return p.T
 
 
 def measure(data: str, sources: int, threshold: float) -> dict[str, float | str]:

@@ -6,7 +6,7 @@ import torch
 
 import graphveil as gv
 from graphveil.attacks import LinkTeller, Perturbation, TorchTarget, influence, sample_pairs
-from graphveil.attacks.influence import independent_groups
+from graphveil.attacks.link_teller import independent_groups
 from graphveil.errors import InputError
 from graphveil.learn.backbones import build_backbone
 

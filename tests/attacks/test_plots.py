@@ -1,7 +1,7 @@
 """The pictures show what they were given."""
 
 from graphveil.attacks import LinkTeller, sample_pairs
-from graphveil.report.attack_plots import AttackPanel, attack_panels, roc_plot
+from graphveil.report.plots import AttackPanel, attack_panels, roc_plot
 
 
 def test_the_roc_plot_names_attack_and_controls(data, graph, gcn, tmp_path):

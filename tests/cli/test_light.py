@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphveil.cli.group import COMMANDS
+from graphveil.cli.app import COMMANDS
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "matplotlib", "pandas")
 REPORT = f"""

@@ -18,7 +18,7 @@ WORK = {
         "Path('e.csv').write_text('from,to\\na,b\\nb,c\\n'); import_tables(Path('e.csv'), Path('g.npz'))"
     ),
     "files": (
-        "import numpy as np, scipy.sparse as sp; from graphveil.graph.arrays import feature_arrays;"
+        "import numpy as np, scipy.sparse as sp; from graphveil.graph.formats.npz import feature_arrays;"
         "from graphveil.graph.formats.npz import read_arrays, write_arrays;"
         "arrays = feature_arrays(sp.eye(2, format='csr')) | {'edge_index': np.array([[0], [1]])};"
         "read_arrays(write_arrays(arrays, 'g.npz'))"
@@ -39,5 +39,5 @@ def test_every_public_name_is_listed_once_and_exists() -> None:
     names = graphveil.graph.__all__
     assert len(names) == len(set(names)) and dir(graphveil.graph) == names
     assert all(getattr(graphveil.graph, name) is not None for name in names)
-    with pytest.raises(AttributeError, match=r"module 'graphveil\.graph' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="nothing"):
         _ = graphveil.graph.nothing

@@ -14,8 +14,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import cards, load_dataset, write_npz
-from graphveil.graph.data.places import WHEEL, availability, wheel_files
-from graphveil.graph.data.wheel import cora_arrays
+from graphveil.graph.data.places import WHEEL, availability, cora_arrays, wheel_files
 from graphveil.graph.validate import validate
 
 MASKS = ("train_mask", "val_mask", "test_mask")

@@ -18,8 +18,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import read_npz, write_npz
-from graphveil.graph.arrays import undirected_pairs
-from graphveil.graph.formats.npz import read_arrays, write_arrays
+from graphveil.graph.formats.npz import read_arrays, undirected_pairs, write_arrays
 from graphveil.graph.layout import arrays_from_data, data_from_arrays
 
 

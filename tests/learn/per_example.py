@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graph.rows import DenseRows, Rows, SparseRows
-from graphveil.learn import MLP, Activation, Branches, CentredRows, Network, SummedBranches
+from graphveil.learn import MLP, Branches, CentredRows, Network, SummedBranches
 
 
 def gradients(network: Network, inputs: list[Tensor], targets: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -66,15 +66,14 @@ def rows_of_kind(kind: str, count: int, width: int, rng: np.random.Generator) ->
 
 def random_network(rng: np.random.Generator, width: int, classes: int, branched: bool) -> Network:
     """Any depth, activation, bias and normalisation, with random parameters."""
-    activation = list(Activation)[rng.integers(3)]
+    activation = (torch.selu, torch.relu, torch.tanh)[rng.integers(3)]
     bias = bool(rng.integers(2))
     if branched:
         chains = [[width, *rng.integers(1, 5, rng.integers(1, 3))] for _ in range(rng.integers(1, 4))]
         head = [*rng.integers(1, 5, rng.integers(0, 2)), classes]
-        network: Network = Branches(chains, head, activation, bias, normalise=bool(rng.integers(2)))
+        network: Network = Branches(chains, head, normalise=bool(rng.integers(2)))
     else:
         hidden = rng.integers(1, 6, rng.integers(0, 4))
-        normalise = {i for i in range(1, len(hidden) + 1) if rng.integers(2)}
-        network = MLP([width, *hidden, classes], activation, bias, normalise)
+        network = MLP([width, *hidden, classes], activation, bias, bool(len(hidden) and rng.integers(2)))
     network.parameters.copy_(torch.from_numpy(rng.normal(size=network.parameters.numel())))
     return network

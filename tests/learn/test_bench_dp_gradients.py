@@ -18,7 +18,7 @@ def test_a_small_run_reports_times_ratios_targets_and_progress():
     threads = torch.get_num_threads()
     report = dp_gradients.run(pairs=[(16, 8)], repeats=2, progress=lambda *state: told.append(state))
     assert torch.get_num_threads() == threads
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert told == [("dp-gradients", done, 2) for done in range(3)]
     [result] = report["results"]
     assert {"plain_ms", "private_ms", "ghost_ms", "hooks_ms", "ok"} <= result.keys()
     assert result["private_over_plain"] == pytest.approx(result["private_ms"] / result["plain_ms"], rel=0.01)

@@ -15,7 +15,7 @@ ARCS = torch.tensor([[0, 1, 2, 3, 1, 4], [1, 0, 1, 2, 3, 2]])  # slot 5 has no e
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_both_forms_are_pygs_convolution():
     torch.manual_seed(0)
-    layer, reference, x = Chebyshev(3, 2), ChebConv(3, 2, K=2), torch.randn(6, 3)
+    layer, reference, x = Chebyshev(3, 2, K=2), ChebConv(3, 2, K=2), torch.randn(6, 3)
     reference.load_state_dict(layer.state_dict())
     matrix = to_torch_csr_tensor(ARCS.flip(0), size=(6, 6))
     assert torch.allclose(layer(x, ARCS), reference(x, ARCS), atol=1e-6)
@@ -33,7 +33,7 @@ def test_dropout_drops_at_its_rate_and_keeps_the_mean(rate):
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
-@pytest.mark.parametrize(("layer", "reference"), [(Sage(3, 2), SAGEConv(3, 2)), (Sgc(3, 2), SGConv(3, 2, K=2))])
+@pytest.mark.parametrize(("layer", "reference"), [(Sage(3, 2), SAGEConv(3, 2)), (Sgc(3, 2, K=2), SGConv(3, 2, K=2))])
 def test_sparse_features_give_the_numbers_and_gradients_of_dense_ones(layer, reference):
     reference.load_state_dict(layer.state_dict())
     x = torch.randn(6, 3).relu()

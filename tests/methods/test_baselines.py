@@ -7,8 +7,7 @@ import torch
 import graphveil as gv
 from graphveil.errors import InputError
 from graphveil.graph import powerlaw_sbm, random_split
-from graphveil.learn.backbones import NAMES
-from graphveil.learn.networks import twice_as_deep, with_dense_end
+from graphveil.learn.backbones import NAMES, twice_as_deep, with_dense_end
 from graphveil.methods.lga_pgnn.baselines import SMALL
 from graphveil.runs.verify import verify_run
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.attacks.link_stealing import split_cases
-from graphveil.attacks.models import AttackModel, score_in_blocks
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
+from graphveil.attacks.models import AttackModel, guesses, split_cases
+from graphveil.attacks.target import dense, released
 from graphveil.errors import InputError
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 PROPAGATION_STEPS = 40
 
@@ -54,10 +54,7 @@ class HiddenAttribute:
 
     def release(self, randomizer: Any, seed: int | None) -> HiddenAttribute:
         """The same game with everybody's report instead of the clean row."""
-        from graphveil.privacy.noise import Noise
-
-        reports = randomizer.randomize(self.rows, None, Noise(seed))
-        words = f"{type(randomizer).__name__} reports, epsilon {randomizer.epsilon:.3g} per person"
+        reports, words = released(self.rows, randomizer, seed)
         return replace(self, rows=reports, released=words)
 
 
@@ -76,33 +73,18 @@ def _column(data: Any, column: int | str, width: int) -> int:
 
 @dataclass(frozen=True)
 class AttributeInference:
-    """Attack models and baselines on one hidden attribute; the first model is the headline.
-
-    Args:
-        models: attack models by name.
-        known_share: share of the people whose hidden attribute the attacker knows.
-        epochs: of the ``mlp``.
-    """
+    """Attack models and baselines on one hidden attribute, known of a share of the people; the first is the headline."""
 
     models: Sequence[str] = ("mlp",)
     known_share: float = 0.7
     epochs: int = 8
 
-    def run(self, game: HiddenAttribute, *, seed: int = 0, progress: Progress | None = None) -> AttackResult:
+    def run(self, game: HiddenAttribute, *, seed: int = 0, progress: Progress = silent) -> AttackResult:
         """Learn from the known people, guess the others."""
         taught, asked = split_cases(game.hidden, self.known_share, seed)
         truth = game.hidden[asked]
-
-        def rows(cases: np.ndarray) -> np.ndarray:
-            return _dense(game.rows[cases])
-
-        findings = []
-        for number, name in enumerate(self.models):
-            fitted = AttackModel(name, self.epochs).fit(rows(taught), game.hidden[taught], seed)
-            score = score_in_blocks(fitted, rows, asked)
-            findings.append(Finding.of(name, truth, score, threshold=fitted.threshold, seed=seed))
-            if progress is not None:
-                progress("attack models", number + 1, len(self.models))
+        variants = {name: (AttackModel(name, self.epochs), lambda c: dense(game.rows[c])) for name in self.models}
+        findings = guesses(variants, game.hidden, (taught, asked), seed, progress)
         coins = np.random.default_rng([0xA11, seed])
         share = float(game.hidden[taught].mean())
 
@@ -115,18 +97,14 @@ class AttributeInference:
             Finding.of("random imputation", truth, drawn(share), threshold=0.5, seed=seed),
             Finding.of("feature propagation", truth, spread, belief=share, seed=seed),
         )
+        clean = game.released or "clean"
         return AttackResult(
             "attribute-inference",
-            tuple(findings),
+            findings,
             baselines,
             f"attribute {game.name!r} of {len(asked)} people, {100 * truth.mean():.1f} % have it",
-            f"{game.rows.shape[1]} other attributes of everybody ({game.released or 'clean'}), the answer of {len(taught)}",
-            {
-                "hidden": game.name,
-                "share": float(truth.mean()),
-                "known_people": len(taught),
-                "rows": game.released or "clean",
-            },
+            f"{game.rows.shape[1]} other attributes of everybody ({clean}), the answer of {len(taught)}",
+            {"hidden": game.name, "share": float(truth.mean()), "known_people": len(taught), "rows": clean},
             ("no target model is queried", BOUND_NOTE),
         )
 
@@ -145,7 +123,3 @@ def propagate(game: HiddenAttribute, known: np.ndarray) -> np.ndarray:
         values = np.where(alone, start, matrix @ values)
         values[known] = game.hidden[known]
     return values
-
-
-def _dense(rows: Any) -> np.ndarray:
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)

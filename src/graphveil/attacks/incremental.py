@@ -20,8 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from graphveil.attacks.target import Perturbation
-from graphveil.graph import DenseRows, Graph, SparseRows
+from graphveil.attacks.target import Perturbation, as_rows, rows_of
+from graphveil.graph import Graph
+from graphveil.graph.layout import to_scipy
 from graphveil.learn.graph_training import features, gcn_matrix, mean_matrix
 from graphveil.methods.gnn import GnnPredictor
 
@@ -35,8 +36,7 @@ class ChangedNetwork:
         mean = predictor.shape.backbone == "sage"
         matrix = (mean_matrix if mean else gcn_matrix)(predictor.arcs_on(graph), graph.nodes)
         self.graph = graph
-        self.near = _scipy(matrix)
-        self.near.sort_indices()
+        self.near = to_scipy(matrix).astype(np.float64)
         self.columns = self.near.tocsc()
         self.weights = _weights(predictor.network)
         self.hidden = self._hidden()
@@ -57,7 +57,7 @@ class ChangedNetwork:
         costs = np.diff(self.columns.indptr)[probes] + 1
         blocks = np.cumsum(costs) // BLOCK
         order = np.argsort(numbers, kind="stable")
-        edges = np.searchsorted(blocks, np.arange(blocks[-1] + 2)) if len(probes) else []
+        edges = np.searchsorted(blocks, np.arange(blocks[-1] + 2 if len(probes) else 0))
         for begin, end in pairwise(edges):
             first, last = np.searchsorted(numbers[order], [begin, end])
             chosen = order[first:last]
@@ -69,7 +69,8 @@ class ChangedNetwork:
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
     ) -> np.ndarray:
         """The change of the logits of every (receiver, probe)."""
-        shifts = _inputs(_changed_rows(self.graph, probes, change)) - _inputs(self.graph.rows.take(probes))
+        changed = as_rows(change.changed(rows_of(self.graph), probes))
+        shifts = _inputs(changed) - _inputs(self.graph.rows.take(probes))
         readers, which, strength = self._readers(probes)
         near, own = self._messages(shifts, readers, which, strength, probes)
         keys = which * self.graph.nodes + readers  # increasing: columns are sorted
@@ -134,16 +135,4 @@ def _weights(network: Any) -> dict[str, np.ndarray]:
 def _inputs(rows: Any) -> Any:
     """What the networks read (unit rows and a constant) as SciPy or NumPy, in float64 of the stored float32."""
     matrix = features(rows)
-    return matrix.double().numpy() if matrix.layout is torch.strided else _scipy(matrix)
-
-
-def _scipy(matrix: torch.Tensor) -> sp.csr_matrix:
-    parts = (matrix.values().double(), matrix.col_indices(), matrix.crow_indices())
-    return sp.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(matrix.shape))
-
-
-def _changed_rows(graph: Graph, probes: np.ndarray, change: Perturbation) -> Any:
-    values = graph.rows.values
-    if sp.issparse(values):
-        return SparseRows(change.changed(values, probes))
-    return DenseRows(torch.from_numpy(change.changed(values.numpy(force=True), probes)))
+    return matrix.double().numpy() if matrix.layout is torch.strided else to_scipy(matrix).astype(np.float64)

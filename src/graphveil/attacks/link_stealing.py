@@ -25,14 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.attacks.knowledge import Knowledge
 from graphveil.attacks.lsa2 import of_pairs
-from graphveil.attacks.models import AttackModel, score_in_blocks
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
+from graphveil.attacks.models import AttackModel, Rows, guesses, split_cases
 from graphveil.attacks.pairs import Pairs, controls
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
-from graphveil.attacks.target import as_graph
+from graphveil.attacks.target import Knowledge, as_graph
 from graphveil.errors import InputError
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 Combination = Callable[[np.ndarray, np.ndarray], np.ndarray]
 COMBINATIONS: dict[str, Combination] = {
@@ -47,26 +46,14 @@ KNOWN_SHARE = 0.7
 
 @dataclass(frozen=True)
 class LinkStealing:
-    """A classifier of pairs for every combination and attack model; the first of each is the headline.
-
-    Args:
-        combinations: how two rows become one.
-        models: attack models by name.
-        epochs: of the ``mlp``.
-    """
+    """A classifier of pairs for every combination of two rows and attack model; the first of each is the headline."""
 
     combinations: Sequence[str] = ("hadamard-difference",)
     models: Sequence[str] = ("mlp",)
     epochs: int = 8
 
     def run(
-        self,
-        data: Any,
-        pairs: Pairs,
-        knowledge: Knowledge | None = None,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
+        self, data: Any, pairs: Pairs, knowledge: Knowledge | None = None, *, seed: int = 0, progress: Progress = silent
     ) -> AttackResult:
         """Learn from the share of pairs the attacker knows, guess the rest."""
         graph = as_graph(data)
@@ -80,16 +67,16 @@ class LinkStealing:
         if not known.rows.shape[1]:
             raise InputError("the graph has no attributes: link stealing has nothing to compare")
         taught, asked = split_cases(pairs.joined, known.edge_share, seed)
-        variants = [(model, combination) for model in self.models for combination in self.combinations]
-        findings = []
-        for number, (model, combination) in enumerate(variants):
-            rows = _rows(known, pairs, combination)
-            fitted = AttackModel(model, self.epochs).fit(rows(taught), pairs.joined[taught], seed)
-            score = score_in_blocks(fitted, rows, asked)
-            name = f"{model}, {combination}"
-            findings.append(Finding.of(name, pairs.joined[asked], score, threshold=fitted.threshold, seed=seed))
-            if progress is not None:
-                progress("attack models", number + 1, len(variants))
+
+        def rows(combine: Combination) -> Rows:
+            return lambda cases: combine(known.dense(pairs.first[cases]), known.dense(pairs.second[cases]))
+
+        variants = {
+            f"{model}, {combination}": (AttackModel(model, self.epochs), rows(COMBINATIONS[combination]))
+            for model in self.models
+            for combination in self.combinations
+        }
+        findings = guesses(variants, pairs.joined, (taught, asked), seed, progress)
         alone = {"cosine, no training": -of_pairs("cosine", known.dense, pairs)}
         beside = tuple(
             Finding.of(name, pairs.joined[asked], score[asked], seed=seed)
@@ -97,30 +84,10 @@ class LinkStealing:
         )
         return AttackResult(
             "link-stealing",
-            tuple(findings),
+            findings,
             beside,
             f"{pairs}; {len(taught)} known, {len(asked)} guessed",
             str(known),
             {"known_pairs": len(taught), "guessed_pairs": len(asked), "rows": known.released or "clean"},
             ("decisions at the model's own threshold; no target model is queried", BOUND_NOTE),
         )
-
-
-def _rows(known: Knowledge, pairs: Pairs, combination: str) -> Callable[[np.ndarray], np.ndarray]:
-    combine = COMBINATIONS[combination]
-    return lambda cases: combine(known.dense(pairs.first[cases]), known.dense(pairs.second[cases]))
-
-
-def split_cases(answers: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cases whose answer the attacker knows, and the others; yes and no are split in the same share."""
-    coins = np.random.default_rng([0x5917, seed])
-    known = np.zeros(len(answers), dtype=bool)
-    for answer in (True, False):
-        chosen = coins.permutation(np.flatnonzero(answers == answer))
-        known[chosen[: round(share * len(chosen))]] = True
-    taught, asked = np.flatnonzero(known), np.flatnonzero(~known)
-    if len(np.unique(answers[taught])) < 2 or len(np.unique(answers[asked])) < 2:
-        raise InputError(
-            "too few cases: the attacker's share and the rest both need edges and non-edges; raise --nodes"
-        )
-    return taught, asked

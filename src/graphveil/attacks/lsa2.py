@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.attacks.knowledge import Knowledge
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.pairs import Pairs, controls
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
-from graphveil.attacks.target import as_graph, posteriors
+from graphveil.attacks.target import Knowledge, as_graph, posteriors
 from graphveil.errors import InputError
 
 BLOCK = 4096  # pairs whose attributes are held densely at once
@@ -60,15 +59,9 @@ ATTRIBUTE_DISTANCES = ("cosine", "euclidean")
 
 @dataclass(frozen=True)
 class Lsa2:
-    """Distances of posteriors, and of attributes.
-
-    Args:
-        distance: the headline, one of :data:`DISTANCES`; all others are reported, too.
-        attributes: whether Euclidean and cosine distance of the attributes are reported.
-    """
+    """Distances of posteriors and of attributes; ``distance`` is the headline, all of :data:`DISTANCES` are reported."""
 
     distance: str = "correlation"
-    attributes: bool = True
 
     def run(
         self,
@@ -93,7 +86,7 @@ class Lsa2:
 
         names = (self.distance, *(name for name in DISTANCES if name != self.distance))
         findings = [found(name, -of_pairs(name, lambda nodes: answers[nodes], pairs)) for name in names]
-        if self.attributes and graph.features:
+        if graph.features:
             findings += [
                 found(f"attributes, {name}", -of_pairs(name, known.dense, pairs)) for name in ATTRIBUTE_DISTANCES
             ]

@@ -7,8 +7,7 @@ method on the shadow members, learns from it how members and non-members are ans
 Members and non-members are asked **on the same graph**, the full one. The published code asks members on their training
 subgraph and the others on the full graph, which gives the exact training neighbourhood away (AUC 0.83 instead of 0.61 on
 Cora, overfitted GCN, ``docs/results/attacks.md``); that variant is reported beside the headline.
-What the attacker sees of a node: sorted probabilities, loss of the
-true label, entropy and margin.
+What the attacker sees of a node: sorted probabilities, loss of the true label, entropy and margin.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.models import AttackModel
-from graphveil.attacks.result import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.target import TINY, as_graph, posteriors
 from graphveil.errors import InputError
 from graphveil.graph import UNLABELLED, Graph
 from graphveil.graph.graph import blanked
 from graphveil.methods.base import PrivateMethod
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 CALIBRATION = 0.1  # share of the members a method may choose on; they are not part of the game
 PARTS = ("target members", "target others", "shadow members", "shadow others")
@@ -36,18 +35,13 @@ PUBLISHED = "as published (members asked on their training graph)"
 
 @dataclass(frozen=True)
 class Membership:
-    """Shadow-model attack.
-
-    Args:
-        model: attack model by name.
-        epochs: of the ``mlp``.
-    """
+    """Shadow-model attack with an attack model by name; ``epochs`` are those of the ``mlp``."""
 
     model: str = "mlp"
     epochs: int = 60
 
     def run(
-        self, method: PrivateMethod, promise: Any, data: Any, *, seed: int = 0, progress: Progress | None = None
+        self, method: PrivateMethod, promise: Any, data: Any, *, seed: int = 0, progress: Progress = silent
     ) -> AttackResult:
         """Train a target and a shadow of ``method`` under ``promise`` and attack the target."""
         graph = as_graph(data)
@@ -56,8 +50,7 @@ class Membership:
         trained = {}
         for number, (side, world) in enumerate(worlds.items()):
             trained[side] = method.fit(world, promise, seed=seed + number)
-            if progress is not None:
-                progress("target and shadow", number + 1, 2)
+            progress("target and shadow", number + 1, 2)
         return self._attack(graph, trained, worlds, parts, seed)
 
     def run_on(self, target: Any, method: PrivateMethod, promise: Any, data: Any, *, seed: int = 0) -> AttackResult:

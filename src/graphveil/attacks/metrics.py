@@ -1,4 +1,4 @@
-"""What an attack reached: every figure from one pass over the sorted scores, with bootstrap intervals.
+"""What an attack reached, and what it hands back: every figure from one pass over the sorted scores, with bootstrap intervals.
 
 AUC is signed: a score that ranks the wrong way round is below 0.5 and stays there, because an attacker has to fix the
 direction before seeing the answer. Ties count half (AUC) or in proportion (decisions), so a constant score has AUC 0.5.
@@ -8,7 +8,8 @@ they are somewhat too narrow. Tests: ``tests/attacks/test_metrics.py``.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,11 @@ FIGURES = (
     "tpr_at_1_percent",
     "tpr_at_0.1_percent",
 )
+BOUND_NOTE = (
+    "the epsilon lower bound is valid (95 %) only where every case is decided by its own coin, as in an audit; in one graph "
+    "cases depend on each other and on degrees and labels, so scores without any model reach one, too: compare with the controls"
+)
+CONFIDENCE = 0.95  # of the epsilon bound
 CANDIDATES = 256  # thresholds tried on the first half for the epsilon bound
 
 
@@ -64,7 +70,6 @@ def measure(
     belief: float | None = None,
     resamples: int = 200,
     seed: int = 0,
-    delta: float = 0.0,
 ) -> Figures:
     """All figures of ``score`` against the Boolean ``truth``; larger scores mean "yes".
 
@@ -85,14 +90,16 @@ def measure(
     def evaluate(weights: np.ndarray) -> list[float]:
         yes = np.cumsum(np.add.reduceat(weights * hits, starts))
         no = np.cumsum(np.add.reduceat(weights * (1 - hits), starts))
-        return [*_ranking(yes, no), *_decisions(yes, no, above, share)]
+        auc, average, *tails = _ranking(yes, no)
+        return [auc, average, *_decisions(yes, no, above, share), *tails]
 
-    found = _named(evaluate(np.ones(len(hits))))
+    found = evaluate(np.ones(len(hits)))
     coins = np.random.default_rng([0xB007, seed])
-    draws = np.array([list(_named(evaluate(_resampled(hits, coins))).values()) for _ in range(resamples)])
-    low, high = np.quantile(draws, [0.025, 0.975], axis=0) if resamples else (list(found.values()),) * 2
-    values = {name: Figure(found[name], float(low[i]), float(high[i])) for i, name in enumerate(found)}
-    epsilon = epsilon_lower_bound(truth, score, delta=delta, seed=seed)
+    draws = np.array([evaluate(_resampled(hits, coins)) for _ in range(resamples)])
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0) if resamples else (found, found)
+    figures = (Figure(*map(float, ends)) for ends in zip(found, low, high, strict=True))
+    values = dict(zip(FIGURES, figures, strict=True))
+    epsilon = epsilon_lower_bound(truth, score, seed=seed)
     return Figures(values, epsilon, int(truth.sum()), int((~truth).sum()))
 
 
@@ -106,11 +113,6 @@ def checked(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarra
     if truth.all() or not truth.any():
         raise InputError("the cases have only one answer: an attack needs positives and negatives")
     return truth, score
-
-
-def _named(values: list[float]) -> dict[str, float]:
-    auc, average, one, tenth, accuracy, precision, recall, f1 = map(float, values)
-    return dict(zip(FIGURES, (auc, average, accuracy, precision, recall, f1, one, tenth), strict=True))
 
 
 def _ranking(yes: np.ndarray, no: np.ndarray) -> tuple[float, float, float, float]:
@@ -149,15 +151,13 @@ def _resampled(hits: np.ndarray, coins: np.random.Generator) -> np.ndarray:
     return weights
 
 
-def epsilon_lower_bound(
-    truth: np.ndarray, score: np.ndarray, *, delta: float = 0.0, confidence: float = 0.95, seed: int = 0
-) -> float:
+def epsilon_lower_bound(truth: np.ndarray, score: np.ndarray, *, delta: float = 0.0, seed: int = 0) -> float:
     """The epsilon below which no (epsilon, delta)-private release allows this attack, with 95 % confidence.
 
     Any test of an (epsilon, delta)-private release has TPR <= e^epsilon FPR + delta and TNR <= e^epsilon FNR + delta, so
     epsilon >= log((TPR - delta)/FPR) and log((TNR - delta)/FNR). Threshold and side are chosen on one half of the cases;
     on the other half the two rates get one-sided Clopper-Pearson limits with half of the error each, so the bound exceeds
-    a true epsilon with probability at most 1 - confidence. That needs cases decided by independent coins, one record
+    a true epsilon with probability at most 5 %. That needs cases decided by independent coins, one record
     each: the balanced game. Pairs of a real graph are not independent, and then the figure is only a yardstick.
     Test: ``test_the_bound_on_a_game_of_known_epsilon...``.
     """
@@ -172,14 +172,13 @@ def epsilon_lower_bound(
     thresholds = np.unique(score[first])
     if len(thresholds) > CANDIDATES:
         thresholds = np.unique(np.quantile(score[first], np.linspace(0, 1, CANDIDATES), method="nearest"))
-    error = 1 - confidence
-    tried = _bounds(truth[first], score[first], thresholds, delta, error)
+    tried = _bounds(truth[first], score[first], thresholds, delta)
     side, best = np.unravel_index(int(np.argmax(tried)), tried.shape)
-    kept = _bounds(truth[~first], score[~first], thresholds[best : best + 1], delta, error)
+    kept = _bounds(truth[~first], score[~first], thresholds[best : best + 1], delta)
     return max(0.0, float(kept[side, 0]))
 
 
-def _bounds(truth: np.ndarray, score: np.ndarray, thresholds: np.ndarray, delta: float, error: float) -> np.ndarray:
+def _bounds(truth: np.ndarray, score: np.ndarray, thresholds: np.ndarray, delta: float) -> np.ndarray:
     """Both bounds on epsilon, one column per threshold; -inf where a rate's lower limit does not exceed delta."""
     positives, negatives = np.sort(score[truth]), np.sort(score[~truth])
     true = len(positives) - np.searchsorted(positives, thresholds)
@@ -188,13 +187,91 @@ def _bounds(truth: np.ndarray, score: np.ndarray, thresholds: np.ndarray, delta:
         (true, len(positives), false, len(negatives)),
         (len(negatives) - false, len(negatives), len(positives) - true, len(positives)),
     )
-    return np.array([rate_bounds(*side, delta, error / 2) for side in sides])
+    return np.array([rate_bounds(*side, delta, (1 - CONFIDENCE) / 2) for side in sides])
 
 
 def roc(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """False- and true-positive rates of every threshold, from (0, 0) to (1, 1)."""
-    truth, score = checked(truth, score)
-    order = np.argsort(-score, kind="stable")
-    ends = np.flatnonzero(np.concatenate([np.diff(score[order]) != 0, [True]]))
-    yes, no = np.cumsum(truth[order])[ends], np.cumsum(~truth[order])[ends]
-    return np.concatenate([[0.0], no / no[-1]]), np.concatenate([[0.0], yes / yes[-1]])
+    from sklearn.metrics import roc_curve
+
+    false, true, _ = roc_curve(*checked(truth, score), drop_intermediate=False)
+    return false, true
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """The figures of one variant of the attack, and the scores they come from."""
+
+    name: str
+    truth: np.ndarray
+    score: np.ndarray
+    figures: Figures
+
+    @classmethod
+    def of(cls, name: str, truth: np.ndarray, score: np.ndarray, **options: Any) -> Finding:
+        return cls(name, np.asarray(truth, dtype=bool), np.asarray(score), measure(truth, score, **options))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, **self.figures.to_json()}
+
+
+@dataclass(frozen=True, eq=False)
+class AttackResult:
+    """What was guessed, what the attacker had, and one finding per variant; controls need no model, on the same cases.
+
+    The first finding is the headline, fixed in advance and not the best one found.
+    """
+
+    attack: str
+    findings: tuple[Finding, ...]
+    controls: tuple[Finding, ...]
+    game: str
+    knowledge: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = (BOUND_NOTE,)
+
+    @property
+    def headline(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def auc(self) -> float:
+        """Of the headline."""
+        return self.headline.figures["auc"]
+
+    def __getitem__(self, name: str) -> Finding:
+        return next(finding for finding in (*self.findings, *self.controls) if finding.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attack": self.attack,
+            "game": self.game,
+            "knowledge": self.knowledge,
+            "findings": [finding.to_json() for finding in self.findings],
+            "controls": [finding.to_json() for finding in self.controls],
+            **self.facts,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        head = (
+            "variant", "AUC (95 %)", "avg. precision", "accuracy", "precision", "recall", "F1", "TPR at 1 %", "at 0.1 %",
+            "epsilon >=",
+        )  # fmt: skip
+        rows = [_row(finding, "") for finding in self.findings] + [_row(found, "control: ") for found in self.controls]
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [head, *rows]
+        ]
+        told = [f"{self.attack}: {self.game}", f"attacker knows: {self.knowledge}", ""]
+        return "\n".join([*told, *lines, "", *(f"note: {note}" for note in self.notes)])
+
+
+def _row(finding: Finding, prefix: str) -> tuple[str, ...]:
+    values = finding.figures.values
+    auc = values["auc"]
+    rest = [f"{values[name].value:.3f}" for name in list(values)[1:]]
+    return (
+        prefix + finding.name, f"{auc.value:.3f} ({auc.low:.3f}-{auc.high:.3f})", *rest, f"{finding.figures.epsilon:.2f}"
+    )  # fmt: skip

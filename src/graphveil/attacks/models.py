@@ -14,55 +14,56 @@ case, larger for "yes", with 0.5 (``svm``: 0) as its threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphveil.attacks.metrics import Finding
 from graphveil.errors import InputError
+from graphveil.progress import Progress
 
 Rows = Callable[[np.ndarray], np.ndarray]
-BLOCK = 4096
+MODELS = ("mlp", "rf", "knn", "lr", "svm")
+BLOCK = 4096  # cases whose rows are held at once
 
 
-class Fitted(Protocol):
-    """A trained attack model."""
+class Fitted(NamedTuple):
+    """A trained attack model: a score for every row, and from where on it says "yes"."""
 
+    score: Rows
     threshold: float
-
-    def score(self, rows: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
 class AttackModel:
-    """An attack model by name.
-
-    Args:
-        name: ``mlp``, ``rf``, ``knn``, ``lr`` or ``svm``.
-        epochs: passes over the training cases (``mlp``).
-    """
+    """An attack model by name (:data:`MODELS`); ``epochs`` are those of the ``mlp``."""
 
     name: str = "mlp"
     epochs: int = 8
 
     def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise InputError(f"unknown attack model {self.name!r}; known are: {', '.join(NAMES)}")
+        if self.name not in MODELS:
+            raise InputError(f"unknown attack model {self.name!r}; known are: {', '.join(MODELS)}")
         if self.epochs < 1:
             raise InputError(f"an attack model needs at least 1 epoch, got {self.epochs}")
 
     def fit(self, rows: np.ndarray, answers: np.ndarray, seed: int) -> Fitted:
-        """Train on the attacker's cases."""
+        """Train on the attacker's cases; columns that are constant there are left at 0."""
         answers = np.asarray(answers, dtype=bool)
         if answers.all() or not answers.any():
             raise InputError("the cases the attacker knows have only one answer: nothing can be learned from them")
+        mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+        deviation = np.where(deviation > 1e-12, deviation, np.inf)
+        scaled = (rows - mean) / deviation
+        threshold = 0.0 if self.name == "svm" else 0.5
         if self.name == "mlp":
-            return Perceptron(rows, answers, self.epochs, seed)
-        return Classifier(_classical(self.name, seed, len(rows)), rows, answers)
-
-
-NAMES = ("mlp", "rf", "knn", "lr", "svm")
+            score = _perceptron(scaled, answers, self.epochs, seed)
+        else:
+            model = _classical(self.name, seed, len(rows)).fit(scaled, answers)
+            score = model.decision_function if self.name == "svm" else lambda x: model.predict_proba(x)[:, 1]
+        return Fitted(lambda asked: np.asarray(score((asked - mean) / deviation)), threshold)
 
 
 def _classical(name: str, seed: int, cases: int) -> Any:
@@ -83,75 +84,62 @@ def _classical(name: str, seed: int, cases: int) -> Any:
     return make_pipeline(kernel, LinearSVC(random_state=seed, dual=False))
 
 
-class Classifier:
-    """A scikit-learn model on standardised columns."""
+def _perceptron(rows: np.ndarray, answers: np.ndarray, epochs: int, seed: int) -> Rows:
+    import torch
+    from torch import nn
 
-    def __init__(self, model: Any, rows: np.ndarray, answers: np.ndarray) -> None:
-        self.scale = Scale.of(rows)
-        self.model = model.fit(self.scale(rows), answers)
-        self.threshold = 0.5 if hasattr(model, "predict_proba") else 0.0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers = [nn.Linear(rows.shape[1], 128), nn.BatchNorm1d(128), nn.ReLU()]
+        layers += [nn.Linear(128, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 1)]
+        network = nn.Sequential(*layers)
+        x, y = torch.from_numpy(rows).float(), torch.from_numpy(answers).float()
+        optimizer = torch.optim.Adam(network.parameters(), 1e-3)
+        for _ in range(epochs):
+            for batch in torch.randperm(len(x)).split(256):
+                if len(batch) < 2:  # BatchNorm has no variance of one case
+                    continue
+                optimizer.zero_grad()
+                logits = network(x[batch]).squeeze(1)
+                nn.functional.binary_cross_entropy_with_logits(logits, y[batch]).backward()
+                optimizer.step()
+    network.eval()
 
-    def score(self, rows: np.ndarray) -> np.ndarray:
-        scaled = self.scale(rows)
-        if self.threshold:
-            return np.asarray(self.model.predict_proba(scaled)[:, 1])
-        return np.asarray(self.model.decision_function(scaled))
-
-
-class Perceptron:
-    """Two hidden layers of 128 with BatchNorm."""
-
-    threshold = 0.5
-
-    def __init__(self, rows: np.ndarray, answers: np.ndarray, epochs: int, seed: int) -> None:
-        import torch
-        from torch import nn
-
-        self.scale = Scale.of(rows)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            width = rows.shape[1]
-            layers = [nn.Linear(width, 128), nn.BatchNorm1d(128), nn.ReLU()]
-            layers += [nn.Linear(128, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 1)]
-            self.network = nn.Sequential(*layers)
-            x = torch.from_numpy(self.scale(rows)).float()
-            y = torch.from_numpy(answers).float()
-            optimizer = torch.optim.Adam(self.network.parameters(), 1e-3)
-            for _ in range(epochs):
-                for batch in torch.randperm(len(x)).split(256):
-                    if len(batch) < 2:  # BatchNorm has no variance of one case
-                        continue
-                    optimizer.zero_grad()
-                    logits = self.network(x[batch]).squeeze(1)
-                    nn.functional.binary_cross_entropy_with_logits(logits, y[batch]).backward()
-                    optimizer.step()
-        self.network.eval()
-
-    def score(self, rows: np.ndarray) -> np.ndarray:
-        import torch
-
+    def score(asked: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            logits = self.network(torch.from_numpy(self.scale(rows)).float()).squeeze(1)
-        return torch.sigmoid(logits.double()).numpy()
+            return torch.sigmoid(network(torch.from_numpy(asked).float()).squeeze(1).double()).numpy()
+
+    return score
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Mean and deviation of the training columns; constant columns are left at 0."""
-
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> Scale:
-        deviation = rows.std(axis=0)
-        return cls(rows.mean(axis=0), np.where(deviation > 1e-12, deviation, np.inf))
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        scaled: np.ndarray = (rows - self.mean) / self.deviation
-        return scaled
+def split_cases(answers: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cases whose answer the attacker knows, and the others; yes and no are split in the same share."""
+    coins = np.random.default_rng([0x5917, seed])
+    known = np.zeros(len(answers), dtype=bool)
+    for answer in (True, False):
+        chosen = coins.permutation(np.flatnonzero(answers == answer))
+        known[chosen[: round(share * len(chosen))]] = True
+    taught, asked = np.flatnonzero(known), np.flatnonzero(~known)
+    if len(np.unique(answers[taught])) < 2 or len(np.unique(answers[asked])) < 2:
+        raise InputError(
+            "too few cases: the attacker's share and the rest both need edges and non-edges; raise --nodes"
+        )
+    return taught, asked
 
 
-def score_in_blocks(model: Fitted, rows: Rows, cases: np.ndarray) -> np.ndarray:
-    """The scores of many cases whose rows are built when needed."""
-    return np.concatenate([model.score(rows(cases[i : i + BLOCK])) for i in range(0, len(cases), BLOCK)])
+def guesses(
+    variants: Mapping[str, tuple[AttackModel, Rows]],
+    answers: np.ndarray,
+    split: tuple[np.ndarray, np.ndarray],
+    seed: int,
+    progress: Progress,
+) -> tuple[Finding, ...]:
+    """A finding per variant, which is a model and the rows of cases: learned from one part of the cases, on the other."""
+    taught, asked = split
+    findings = []
+    for number, (name, (model, rows)) in enumerate(variants.items()):
+        fitted = model.fit(rows(taught), answers[taught], seed)
+        score = np.concatenate([fitted.score(rows(asked[i : i + BLOCK])) for i in range(0, len(asked), BLOCK)])
+        findings.append(Finding.of(name, answers[asked], score, threshold=fitted.threshold, seed=seed))
+        progress("attack models", number + 1, len(variants))
+    return tuple(findings)

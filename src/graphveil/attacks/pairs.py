@@ -83,17 +83,12 @@ def sample_pairs(data: Any, sampling: str, count: int, seed: int, among: np.ndar
     return Pairs(first, second, np.repeat([True, False], count), kind)
 
 
-def joined_keys(graph: Graph) -> np.ndarray:
-    """Sorted numbers ``low * n + high`` of the joined pairs; a pair is joined if either list mentions the other."""
-    senders, receivers = graph.lists.edge_index()
-    return np.unique(np.minimum(senders, receivers) * graph.nodes + np.maximum(senders, receivers))
-
-
 class Edges:
-    """The joined pairs of a graph, in a form that answers "is this pair joined?" for many pairs."""
+    """The joined pairs of a graph as sorted numbers ``low * n + high``; joined is whom either list mentions."""
 
     def __init__(self, graph: Graph, among: np.ndarray | None = None) -> None:
-        self.nodes, self.keys = graph.nodes, joined_keys(graph)
+        self.nodes = graph.nodes
+        self.keys = np.unique(self.key(*graph.lists.edge_index()))
         low, high = self.pairs(slice(None))
         self.degrees = np.bincount(np.concatenate([low, high]), minlength=self.nodes)
         self.people = np.arange(self.nodes) if among is None else np.flatnonzero(among)

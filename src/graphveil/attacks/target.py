@@ -1,4 +1,4 @@
-"""The attacked side: anything with ``predict_proba(data)``, asked with changed features.
+"""What the attacker holds (rows, clean or released), and the attacked side: anything with ``predict_proba(data)``.
 
 The attacker moves one node's row a little towards the mean row: x' = (1 - step) x + step mean (``direction="mean"``), or
 scales it, x' = (1 + step) x (``direction="scale"``, LinkTeller as published). Models that normalise rows do not notice
@@ -8,6 +8,7 @@ scaling, which is why it is not the default.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import nn
 
 from graphveil.errors import InputError
 from graphveil.graph import DenseRows, Graph, Rows, SparseRows
-from graphveil.graph.layout import scipy_features
+from graphveil.graph.layout import csr_tensor, scipy_features
 from graphveil.graph.validate import validate
 
 DIRECTIONS = ("mean", "scale")
@@ -41,6 +42,11 @@ def rows_of(graph: Graph) -> Any:
         return graph.rows.values
     assert isinstance(graph.rows, DenseRows)
     return graph.rows.values.numpy(force=True)
+
+
+def dense(rows: Any) -> np.ndarray:
+    """SciPy or NumPy rows as a float64 array."""
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
 def as_rows(values: Any) -> Rows:
@@ -76,12 +82,7 @@ def centred_logs(probabilities: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """How a queried row is changed.
-
-    Args:
-        step: size of the change.
-        direction: ``mean`` (towards the mean row) or ``scale`` (the published attack).
-    """
+    """How a queried row is changed: a ``step`` of size (0, 1] towards the ``mean`` row, or in ``scale`` (published)."""
 
     step: float = 0.1
     direction: str = "mean"
@@ -113,8 +114,8 @@ class Questions:
         if isinstance(data, Graph):
             self.rows = rows_of(data)
         else:
-            self.sparse = data.x is not None and data.x.layout != torch.strided
-            self.rows = scipy_features(data).tocsr() if self.sparse else data.x.numpy(force=True).astype(np.float64)
+            sparse = data.x is not None and data.x.layout != torch.strided
+            self.rows = scipy_features(data) if sparse else data.x.numpy(force=True).astype(np.float64)
 
     def answers(self, probes: np.ndarray) -> np.ndarray:
         """Centred log-probabilities of everybody after the rows of these probes were changed."""
@@ -141,10 +142,7 @@ def with_rows(data: Any, values: Any) -> Any:
     other = copy.copy(data)
     if sp.issparse(values):
         values.sum_duplicates()
-        parts = (torch.from_numpy(values.indptr), torch.from_numpy(values.indices), torch.from_numpy(values.data))
-        other.x = torch.sparse_csr_tensor(*parts, size=values.shape, dtype=torch.float64, check_invariants=True)
-    else:
-        other.x = torch.from_numpy(values)
+    other.x = csr_tensor(values, np.float64) if sp.issparse(values) else torch.from_numpy(values)
     return other
 
 
@@ -165,3 +163,78 @@ class TorchTarget:
         self.network.eval()
         with torch.no_grad():
             return torch.softmax(self.network(x.to(kind), data.edge_index).double(), dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """The attacker's side of the game.
+
+    Args:
+        rows: one row of attributes per node as the attacker holds them (dense or SciPy sparse); clean unless ``released``
+            says how they were randomised.
+        nodes: whose rows those are: a Boolean mask; the attacker queries and guesses only about these nodes.
+        edge_share: the share of the game's answers the attacker knows and may learn from (link stealing).
+        released: in words, how the rows were randomised, or None for clean rows.
+    """
+
+    rows: Any
+    nodes: np.ndarray
+    edge_share: float = 0.0
+    released: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes.dtype != bool or self.nodes.shape != (self.rows.shape[0],):
+            raise InputError(f"the attacker's nodes must be a boolean mask of length {self.rows.shape[0]}")
+        if not 0 <= self.edge_share < 1:
+            raise InputError(f"the share of answers the attacker knows must lie in [0, 1), got {self.edge_share:g}")
+
+    @classmethod
+    def of(cls, graph: Graph, edge_share: float = 0.0) -> Knowledge:
+        """Everybody's clean rows."""
+        return cls(rows_of(graph), np.ones(graph.nodes, dtype=bool), edge_share)
+
+    @classmethod
+    def released_by(cls, graph: Graph, randomizer: Any, seed: int | None, edge_share: float = 0.0) -> Knowledge:
+        """Everybody's report of a local randomizer for features: one stored report each, seen by the attacker as estimates."""
+        reports, words = released(rows_of(graph), randomizer, seed)
+        return cls(reports, np.ones(graph.nodes, dtype=bool), edge_share, words)
+
+    def check(self, nodes: np.ndarray) -> None:
+        """Refuse cases about nodes the attacker knows nothing of."""
+        strangers = nodes[~self.nodes[nodes]]
+        if len(strangers):
+            raise InputError(
+                f"the attacker does not know node {strangers[0]} ({len(strangers)} in all): draw pairs with among=knowledge.nodes"
+            )
+
+    def dense(self, nodes: np.ndarray) -> np.ndarray:
+        """The rows of these nodes."""
+        return dense(self.rows[nodes])
+
+    def __str__(self) -> str:
+        whose = "everybody's" if self.nodes.all() else f"{int(self.nodes.sum())} nodes'"
+        what = f"{whose} attributes ({self.released or 'clean'})"
+        return what + (f", {100 * self.edge_share:.0f} % of the answers" if self.edge_share else ", no edges")
+
+
+def released(rows: Any, randomizer: Any, seed: int | None) -> tuple[Any, str]:
+    """Everybody's report of a local randomizer for features, and in words what it is."""
+    from graphveil.privacy.noise import Noise
+
+    words = f"{type(randomizer).__name__} reports, epsilon {randomizer.epsilon:.3g} per person"
+    return randomizer.randomize(rows, None, Noise(seed)), words
+
+
+def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
+    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person."""
+    from graphveil.exchange import randomizers
+
+    known: dict[str, Callable[[], Any]] = {
+        "multi-bit": lambda: randomizers.MultiBit(epsilon, width),
+        "direction": lambda: randomizers.Direction(epsilon, width, projected=None if width <= 128 else 64),
+        "piecewise": lambda: randomizers.Piecewise(epsilon, width, lower=0.0, upper=1.0),
+        "laplace": lambda: randomizers.LaplaceRows(epsilon, width),
+    }
+    if name not in known:
+        raise InputError(f"unknown reports {name!r}; known are: {', '.join(known)}")
+    return known[name]()

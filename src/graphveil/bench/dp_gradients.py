@@ -28,7 +28,7 @@ from graphveil.bench.steps import (
     plain_step,
     sparse_step,
 )
-from graphveil.progress import Progress
+from graphveil.progress import Progress, silent
 
 PAIRS = ((256, 256), (500, 256), (4714, 256), (4714, 2048))
 KINDS = ("plain", "private", "ghost", "hooks")
@@ -37,9 +37,7 @@ SLOW, SLOW_ROUNDS = {"hooks"}, 2
 SMALL = 200_000
 
 
-def run(
-    pairs: Sequence[tuple[int, int]] = PAIRS, repeats: int = 25, progress: Progress | None = None
-) -> dict[str, Any]:
+def run(pairs: Sequence[tuple[int, int]] = PAIRS, repeats: int = 25, progress: Progress = silent) -> dict[str, Any]:
     """Measure every pair (width, batch), and sparse against dense input: times, ratios, targets, whether they hold.
 
     Without Opacus its columns are null and their targets are left out; ``opacus`` in the result says so.
@@ -50,15 +48,24 @@ def run(
         progress: told how many measurements are done.
     """
     opacus = _version("opacus")
-    total = len(pairs) + 1
     results = []
     with _one_thread():
         for done, (width, batch) in enumerate(pairs):
-            _tell(progress, done, total)
-            results.append(_compare(width, batch, repeats, with_opacus=opacus is not None))
-        _tell(progress, total - 1, total)
-        sparse = _compare_sparse(repeats)
-        _tell(progress, total, total)
+            progress("dp-gradients", done, len(pairs) + 1)
+            rows, labels = _batch(width, batch, density=1.0)
+            steps = {"plain": plain_step(rows, labels), "private": dense_step(rows, labels)}
+            if opacus is not None:
+                steps |= {"ghost": ghost_step(rows, labels), "hooks": hooks_step(rows, labels)}
+            times = _measure(steps, repeats if width * batch > SMALL else 4 * repeats)
+            sizes = {"width": width, "batch": batch, "hidden": HIDDEN}
+            results.append(sizes | _compared(KINDS, times, targets(width, batch)))
+        progress("dp-gradients", len(pairs), len(pairs) + 1)
+        width, batch = SPARSE_PAIR
+        rows, labels = _batch(width, batch, DENSITY)
+        times = _measure({"dense": dense_step(rows, labels), "sparse": sparse_step(rows, labels)}, repeats)
+        sparse: dict[str, Any] = {"width": width, "batch": batch, "density": DENSITY}
+        sparse |= _compared(("dense", "sparse"), times, {"dense_over_sparse": 1.0})
+        progress("dp-gradients", len(pairs) + 1, len(pairs) + 1)
     return {
         "benchmark": "dp-gradients",
         "unit": "CPU milliseconds per step, median",
@@ -70,7 +77,7 @@ def run(
         "opacus": opacus or "not installed: compared with ordinary training only",
         "results": results,
         "sparse": sparse,
-        "ok": all(result["ok"] for result in results) and sparse["ok"],
+        "ok": all(result["ok"] for result in [*results, sparse]),
     }
 
 
@@ -104,41 +111,14 @@ def targets(width: int, batch: int) -> dict[str, float]:
     }
 
 
-def _compare(width: int, batch: int, repeats: int, with_opacus: bool) -> dict[str, Any]:
-    rows, labels = _batch(width, batch, density=1.0)
-    steps = {"plain": plain_step(rows, labels), "private": dense_step(rows, labels)}
-    if with_opacus:
-        steps |= {"ghost": ghost_step(rows, labels), "hooks": hooks_step(rows, labels)}
-    times = _measure(steps, repeats if width * batch > SMALL else 4 * repeats)
-    result: dict[str, Any] = {"width": width, "batch": batch, "hidden": HIDDEN}
-    result |= {f"{name}_ms": round(times[name], 3) if name in times else None for name in KINDS}
-    ratios = {
-        "private_over_plain": times["private"] / times["plain"],
-        "hooks_over_private": times["hooks"] / times["private"] if with_opacus else None,
-        "ghost_over_private": times["ghost"] / times["private"] if with_opacus else None,
-    }
-    limits = targets(width, batch)
-    result |= {name: None if ratio is None else round(ratio, 3) for name, ratio in ratios.items()}
-    result["targets"] = limits
-    result["ok"] = all(_holds(name, ratio, limits[name]) for name, ratio in ratios.items() if ratio is not None)
-    return result
-
-
-def _compare_sparse(repeats: int) -> dict[str, Any]:
-    width, batch = SPARSE_PAIR
-    rows, labels = _batch(width, batch, DENSITY)
-    times = _measure({"dense": dense_step(rows, labels), "sparse": sparse_step(rows, labels)}, repeats)
-    ratio = times["dense"] / times["sparse"]
-    return {
-        "width": width,
-        "batch": batch,
-        "density": DENSITY,
-        "dense_ms": round(times["dense"], 3),
-        "sparse_ms": round(times["sparse"], 3),
-        "dense_over_sparse": round(ratio, 3),
-        "targets": {"dense_over_sparse": 1.0},
-        "ok": ratio > 1.0,
-    }
+def _compared(kinds: Sequence[str], times: Mapping[str, float], limits: dict[str, float]) -> dict[str, Any]:
+    """Times and the ratios that have a limit, named ``A_over_B``; null where a kind was not measured."""
+    found: dict[str, Any] = {f"{kind}_ms": round(times[kind], 3) if kind in times else None for kind in kinds}
+    for name in limits:
+        above, below = name.split("_over_")
+        found[name] = round(times[above] / times[below], 3) if {above, below} <= times.keys() else None
+    held = all(_holds(name, found[name], limit) for name, limit in limits.items() if found[name] is not None)
+    return found | {"targets": limits, "ok": held}
 
 
 def _figure(milliseconds: float | None) -> str:
@@ -162,19 +142,15 @@ def _measure(steps: Mapping[str, Step], repeats: int) -> dict[str, float]:
     names = list(steps)
     pause = max(1, math.ceil(repeats / SLOW_ROUNDS))
     for step in steps.values():
-        _timed(step)
+        step()
     for number in range(repeats):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             if name not in SLOW or number % pause == 0:
-                times[name].append(_timed(steps[name]))
+                start = time.process_time()
+                steps[name]()
+                times[name].append(1e3 * (time.process_time() - start))
     return {name: statistics.median(values) for name, values in times.items()}
-
-
-def _timed(step: Step) -> float:
-    start = time.process_time()
-    step()
-    return 1e3 * (time.process_time() - start)
 
 
 def _batch(width: int, batch: int, density: float) -> tuple[Tensor, Tensor]:
@@ -194,11 +170,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _tell(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress("dp-gradients", done, total)
 
 
 def _version(package: str) -> str | None:

@@ -22,6 +22,7 @@ Step = Callable[[], None]
 
 HIDDEN, CLASSES = 64, 10
 RATE, CLIP, SIGMA = 1e-3, 1.0, 1.0
+PRIVATE = {"noise_multiplier": SIGMA / CLIP, "max_grad_norm": CLIP}
 PHYSICAL_BATCH = 256
 
 
@@ -69,12 +70,7 @@ def hooks_step(rows: Tensor, labels: Tensor) -> Step:
     from opacus.optimizers import DPOptimizer
 
     model = GradSampleModule(_model(rows.shape[1]))
-    optimizer = DPOptimizer(
-        torch.optim.Adam(model.parameters(), lr=RATE),
-        noise_multiplier=SIGMA / CLIP,
-        max_grad_norm=CLIP,
-        expected_batch_size=len(rows),
-    )
+    optimizer = DPOptimizer(torch.optim.Adam(model.parameters(), lr=RATE), expected_batch_size=len(rows), **PRIVATE)
     parts = list(zip(rows.split(PHYSICAL_BATCH), labels.split(PHYSICAL_BATCH), strict=True))
 
     def step() -> None:
@@ -94,12 +90,8 @@ def ghost_step(rows: Tensor, labels: Tensor) -> Step:
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
     model = GradSampleModuleFastGradientClipping(_model(rows.shape[1]), max_grad_norm=CLIP, use_ghost_clipping=True)
-    optimizer = DPOptimizerFastGradientClipping(
-        torch.optim.Adam(model.parameters(), lr=RATE),
-        noise_multiplier=SIGMA / CLIP,
-        max_grad_norm=CLIP,
-        expected_batch_size=len(rows),
-    )
+    adam = torch.optim.Adam(model.parameters(), lr=RATE)
+    optimizer = DPOptimizerFastGradientClipping(adam, expected_batch_size=len(rows), **PRIVATE)
     criterion = DPLossFastGradientClipping(model, optimizer, nn.CrossEntropyLoss())
 
     def step() -> None:

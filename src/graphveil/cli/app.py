@@ -1,18 +1,70 @@
-"""The ``graphveil`` command: one thin file per verb; every error is one line on stderr and exit code 2."""
+"""The ``graphveil`` command: every error is one line on stderr and exit code 2.
+
+Each command is imported when it is called, so that no command waits for another one's libraries.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from importlib import import_module
 from typing import Any, TextIO
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from graphveil import __version__
-from graphveil.cli.group import PLAIN, AllCommands
+from graphveil.cli.flags import spread
 from graphveil.errors import DataWarning, GraphveilError
 
 UsageError: Any = typer.BadParameter.__mro__[2]  # the base of all usage errors, wherever typer keeps its parser
+
+# name -> "module:function" (or a group of commands) below graphveil.cli, in the order of the help
+COMMANDS = {
+    "datasets": "datasets:datasets",
+    "import": "import_graph:import_tables",
+    "methods": "methods:methods",
+    "train": "train:train",
+    "plan": "plan:plan",
+    "predict": "runs:predict",
+    "certificate": "runs:certificate",
+    "verify": "runs:verify",
+    "attack": "attack:attack",
+    "audit": "audit:audit",
+    "privatize": "privatize:privatize",
+    "collect": "collect:collect",
+    "bench": "bench:bench",
+}
+PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class HelpfulGroup(TyperGroup):
+    """Called without a command, it shows its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+
+class AllCommands(HelpfulGroup):
+    """The commands of ``graphveil``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        unloaded: Any = dict.fromkeys(COMMANDS)
+        self.commands.update(unloaded)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(f"graphveil.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return get_command(found)
+        alone = typer.Typer(**PLAIN)
+        alone.command(cmd_name)(spread(found))
+        return get_command(alone)
+
 
 app = typer.Typer(name="graphveil", cls=AllCommands, **PLAIN)
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from graphveil import attacks
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
 from graphveil.errors import InputError
-
-if TYPE_CHECKING:
-    from graphveil.attacks import AttackResult, Pairs
-    from graphveil.progress import Progress
+from graphveil.progress import Progress
 
 DEFAULT_COUNT = 500
 MOST_PAIRS = 5000  # link stealing learns from all edges, up to so many
@@ -63,20 +61,10 @@ class GameFlags:
         bool, typer.Option("--no-reference", help="lsa2: do not train the same method without edges.")
     ] = False
 
-    def models(self) -> tuple[str, ...]:
-        from graphveil.attacks.models import NAMES
 
-        return _several(self.model) or NAMES
-
-    def combinations(self) -> tuple[str, ...]:
-        from graphveil.attacks.link_stealing import COMBINATIONS
-
-        return _several(self.combine) or tuple(COMBINATIONS)
-
-
-def _several(text: str) -> tuple[str, ...]:
-    """Names separated by commas; empty for ``all``."""
-    return () if text == "all" else tuple(part.strip() for part in text.split(","))
+def _several(text: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Names separated by commas, or all that are known."""
+    return tuple(known) if text == "all" else tuple(part.strip() for part in text.split(","))
 
 
 @dataclass(frozen=True)
@@ -108,107 +96,77 @@ class Victim:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attack to run: its flags, whom it is on, and the coins."""
+    """One attack to run: its flags, whom it is on, and the coins; one method per attack."""
 
     game: GameFlags
-    victim: Victim | None
+    victim: Victim
     epsilon: float | None
     data: Any
     seed: int | None
     progress: Progress
 
     @property
-    def coin(self) -> int:
-        return self.seed or 0
+    def coins(self) -> dict[str, Any]:
+        return {"seed": self.seed or 0, "progress": self.progress}
 
     def randomizer(self, width: int) -> Any:
         """The randomizer of the reports the attacker holds, or None for clean rows."""
-        from graphveil.attacks import feature_randomizer
-
         if self.game.reports is None or self.epsilon is None:
             return None
-        return feature_randomizer(self.game.reports, self.epsilon, width)
+        return attacks.feature_randomizer(self.game.reports, self.epsilon, width)
 
-    def pairs(self, default: int = DEFAULT_COUNT) -> Pairs:
+    def pairs(self, default: int = DEFAULT_COUNT) -> attacks.Pairs:
         """The pairs whose edges are to be guessed."""
-        from graphveil.attacks import sample_pairs
-
         count = default if self.game.nodes is None else self.game.nodes
-        return sample_pairs(self.data, self.game.pairs, count, self.coin)
+        return attacks.sample_pairs(self.data, self.game.pairs, count, self.seed or 0)
 
-    def target(self) -> tuple[Victim, Any]:
-        """The victim and its model, trained now unless it was saved."""
-        assert self.victim is not None
+    def model(self) -> Any:
+        """The victim's model, trained now unless it was saved."""
         victim = self.victim
-        model = victim.model or victim.method.fit(self.data, victim.promise, seed=self.seed, progress=self.progress)
-        return victim, model
+        return victim.model or victim.method.fit(self.data, victim.promise, seed=self.seed, progress=self.progress)
+
+    def link_teller(self) -> attacks.AttackResult:
+        pairs = self.pairs()
+        return attacks.LinkTeller().run(self.model(), self.data, pairs, **self.coins)
+
+    def lsa2(self) -> attacks.AttackResult:
+        pairs, model, victim = self.pairs(), self.model(), self.victim
+        reference = None
+        if not self.game.no_reference and victim.model is None:
+            reference = attacks.posteriors_without_edges(victim.method, victim.promise, self.data, self.seed)
+        return attacks.Lsa2(self.game.distance).run(model, self.data, pairs, reference=reference, seed=self.seed or 0)
+
+    def link_stealing(self) -> attacks.AttackResult:
+        graph = attacks.as_graph(self.data)
+        most = DEFAULT_COUNT if self.game.pairs == "density" else min(len(attacks.Edges(graph).keys), MOST_PAIRS)
+        pairs = self.pairs(most)
+        randomizer, known = self.randomizer(graph.features), None
+        if randomizer is not None:
+            known = attacks.Knowledge.released_by(graph, randomizer, self.seed, attacks.KNOWN_SHARE)
+        combinations = _several(self.game.combine, attacks.COMBINATIONS)
+        chosen = attacks.LinkStealing(combinations, _several(self.game.model, attacks.MODELS))
+        return chosen.run(graph, pairs, known, **self.coins)
+
+    def attribute_inference(self) -> attacks.AttackResult:
+        hidden = attacks.HiddenAttribute.of(self.data, self.game.attribute)
+        randomizer = self.randomizer(hidden.rows.shape[1])
+        if randomizer is not None:
+            hidden = hidden.release(randomizer, self.seed)
+        return attacks.AttributeInference(_several(self.game.model, attacks.MODELS)).run(hidden, **self.coins)
+
+    def membership(self) -> attacks.AttackResult:
+        chosen, victim = attacks.Membership(self.game.model), self.victim
+        if victim.model is not None:
+            return chosen.run_on(victim.model, victim.method, victim.promise, self.data, seed=self.seed or 0)
+        return chosen.run(victim.method, victim.promise, self.data, **self.coins)
 
 
-def _link_teller(attempt: Attempt) -> AttackResult:
-    from graphveil.attacks import LinkTeller
-
-    pairs = attempt.pairs()
-    _, model = attempt.target()
-    return LinkTeller().run(model, attempt.data, pairs, seed=attempt.coin, progress=attempt.progress)
-
-
-def _lsa2(attempt: Attempt) -> AttackResult:
-    from graphveil.attacks import Lsa2
-    from graphveil.attacks.lsa2 import posteriors_without_edges
-
-    pairs = attempt.pairs()
-    victim, model = attempt.target()
-    reference = None
-    if not attempt.game.no_reference and victim.model is None:
-        reference = posteriors_without_edges(victim.method, victim.promise, attempt.data, attempt.seed)
-    return Lsa2(attempt.game.distance).run(model, attempt.data, pairs, reference=reference, seed=attempt.coin)
-
-
-def _link_stealing(attempt: Attempt) -> AttackResult:
-    from graphveil.attacks import Knowledge, LinkStealing
-    from graphveil.attacks.link_stealing import KNOWN_SHARE
-    from graphveil.attacks.pairs import Edges
-    from graphveil.attacks.target import as_graph
-
-    game, graph = attempt.game, as_graph(attempt.data)
-    most = DEFAULT_COUNT if game.pairs == "density" else min(len(Edges(graph).keys), MOST_PAIRS)
-    pairs = attempt.pairs(most)
-    randomizer = attempt.randomizer(graph.features)
-    known = (
-        Knowledge.of(graph, KNOWN_SHARE)
-        if randomizer is None
-        else Knowledge.released_by(graph, randomizer, attempt.seed, KNOWN_SHARE)
-    )
-    chosen = LinkStealing(game.combinations(), game.models())
-    return chosen.run(graph, pairs, known, seed=attempt.coin, progress=attempt.progress)
-
-
-def _attribute_inference(attempt: Attempt) -> AttackResult:
-    from graphveil.attacks import AttributeInference, HiddenAttribute
-
-    hidden = HiddenAttribute.of(attempt.data, attempt.game.attribute)
-    randomizer = attempt.randomizer(hidden.rows.shape[1])
-    if randomizer is not None:
-        hidden = hidden.release(randomizer, attempt.seed)
-    return AttributeInference(attempt.game.models()).run(hidden, seed=attempt.coin, progress=attempt.progress)
-
-
-def _membership(attempt: Attempt) -> AttackResult:
-    from graphveil.attacks import Membership
-
-    assert attempt.victim is not None
-    chosen, victim = Membership(attempt.game.model), attempt.victim
-    if victim.model is not None:
-        return chosen.run_on(victim.model, victim.method, victim.promise, attempt.data, seed=attempt.coin)
-    return chosen.run(victim.method, victim.promise, attempt.data, seed=attempt.coin, progress=attempt.progress)
-
-
-ATTACKS: dict[str, Callable[[Attempt], AttackResult]] = {
-    "link-teller": _link_teller,
-    "lsa2": _lsa2,
-    "link-stealing": _link_stealing,
-    "attribute-inference": _attribute_inference,
-    "membership": _membership,
+ATTACKS: dict[str, Callable[[Attempt], attacks.AttackResult]] = {
+    "link-teller": Attempt.link_teller,
+    "lsa2": Attempt.lsa2,
+    "link-stealing": Attempt.link_stealing,
+    "attribute-inference": Attempt.attribute_inference,
+    "membership": Attempt.membership,
 }
 ON_MODELS = ("link-teller", "lsa2", "membership")
 ON_LINKS = ("link-teller", "lsa2", "link-stealing")
@@ -234,7 +192,7 @@ def attack(
 ) -> None:
     """Attack a model, a run or released reports, and print what the attacker reached beside controls without a model."""
     victim = _victim(name, target, run, game.reports, flags)
-    if victim is not None and victim.model is not None and seed is None:
+    if victim.model is not None and seed is None:
         seed = victim.model.certificate.seed
     graph = opt.load_data(data, seed, prepare, split)
     started = time.perf_counter()
@@ -242,14 +200,15 @@ def attack(
         result = ATTACKS[name](Attempt(game, victim, flags.epsilon, graph, seed, progress))
     seconds = round(time.perf_counter() - started, 3)
     if plot is not None:
-        _draw(result, plot)
+        from graphveil.report.plots import roc_plot
+
+        roc_plot(result, plot)
     if as_json:
-        described = victim.described if victim else None
         pairs = game.pairs if name in ON_LINKS else None
-        about = {"dataset": data, "target": described, "seed": seed, "pairs": pairs, "seconds": seconds}
-        opt.print_json(result.to_json() | about)
+        about = {"dataset": data, "target": victim.described or None, "seed": seed, "pairs": pairs, "seconds": seconds}
+        opt.show(result.to_json() | about)
         return
-    if victim is not None:
+    if victim.described:
         known = (f"{key} {value}" for key, value in victim.described.items() if value is not None)
         typer.echo(f"target: {', '.join(known)}")
     typer.echo(str(result))
@@ -257,8 +216,8 @@ def attack(
         typer.echo(f"plot written to {plot}")
 
 
-def _victim(name: str, target: str | None, run: Path | None, reports: str | None, flags: TargetFlags) -> Victim | None:
-    """Whom this attack is on, if it is on a model; refuses options that do not belong together."""
+def _victim(name: str, target: str | None, run: Path | None, reports: str | None, flags: TargetFlags) -> Victim:
+    """Whom this attack is on (nobody, if on no model); refuses options that do not belong together."""
     if name not in ATTACKS:
         raise InputError(f"unknown attack {name!r}; known are: {', '.join(ATTACKS)}")
     if name not in ON_MODELS:
@@ -268,7 +227,7 @@ def _victim(name: str, target: str | None, run: Path | None, reports: str | None
             )
         if (reports is None) != (flags.epsilon is None):
             raise InputError("--reports and --epsilon belong together: how rows were randomised, and with what budget")
-        return None
+        return Victim(None, None, {})
     if (target is None) == (run is None):
         raise InputError(f"{name} attacks a model: give either --target METHOD or --run RUN")
     if reports is not None:
@@ -278,12 +237,3 @@ def _victim(name: str, target: str | None, run: Path | None, reports: str | None
     if flags.given():
         raise InputError(f"a saved run has its own promise and settings: leave {flags.given()[0]} out")
     return Victim.saved(run)
-
-
-def _draw(result: AttackResult, path: Path) -> None:
-    from graphveil.report.attack_plots import roc_plot
-
-    try:
-        roc_plot(result, path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be written: {error}") from None

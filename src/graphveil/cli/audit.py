@@ -51,7 +51,7 @@ def audit(
         else:
             found = [_one(str(method), data, flags, runs, seed, progress)]
     if plot is not None:
-        from graphveil.report.audit_plots import audit_plot
+        from graphveil.report.plots import audit_plot
 
         audit_plot(found, plot)
     _show(found, everything, as_json)
@@ -96,20 +96,12 @@ def _show(found: list[Audit], everything: bool, as_json: bool) -> None:
     from graphveil.audit.text import cross_check_text, report_text, table_text
 
     if not everything:
-        if as_json:
-            opt.print_json(found[0].to_json())
-        else:
-            typer.echo(report_text(found[0]))
+        opt.show(found[0].to_json() if as_json else report_text(found[0]))
         if found[0].violated:
             raise typer.Exit(1)
         return
     from graphveil.audit.accountants import cross_checks
 
     checks = list(cross_checks())
-    if as_json:
-        opt.print_json(
-            {"audits": [entry.to_json() for entry in found], "accountants": [check.to_json() for check in checks]}
-        )
-    else:
-        typer.echo(table_text(found))
-        typer.echo(cross_check_text(checks))
+    body = {"audits": [entry.to_json() for entry in found], "accountants": [check.to_json() for check in checks]}
+    opt.show(body if as_json else f"{table_text(found)}\n{cross_check_text(checks)}")

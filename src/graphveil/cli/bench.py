@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.cli.group import PLAIN, HelpfulGroup
+from graphveil.cli.app import PLAIN, HelpfulGroup
 
 bench = typer.Typer(cls=HelpfulGroup, **PLAIN)
 
@@ -27,7 +27,4 @@ def dp_gradients(
 
     with opt.progress_bar() as progress:
         result = benchmark.run(repeats=repeats, progress=progress)
-    if as_json:
-        opt.print_json(result)
-    else:
-        typer.echo(benchmark.as_text(result))
+    opt.show(result if as_json else benchmark.as_text(result))

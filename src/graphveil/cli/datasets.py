@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from graphveil.errors import InputError
 if TYPE_CHECKING:
     from graphveil.graph.data.registry import DatasetCard
 
+PRINTED = ("nodes", "edges", "features", "classes", "homophily", "class_homophily", "mean_degree", "isolated")
 EXACT = "exact figures: publish them only if the graph is public"
 
 
@@ -38,7 +40,7 @@ def datasets(
         return
     body = _one(name, prepare, plot, download)
     if as_json:
-        opt.print_json(body)
+        opt.show(body)
     else:
         _show(body)
 
@@ -50,7 +52,7 @@ def _list(as_json: bool) -> None:
     rows = [_card(card) | {"available": availability(name)} for name, card in cards().items()]
     rows += [{"name": name, "summary": text, "available": "generated"} for name, text in GENERATED.items()]
     if as_json:
-        opt.print_json({"datasets": rows})
+        opt.show({"datasets": rows})
         return
     from rich import box
     from rich.console import Console
@@ -76,7 +78,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
     if where in ("download", "by hand") and not download:
         if prepare or plot:
             raise InputError(f"{name} is not on this machine: add --download")
-        return body | {"measured": False, "statistics": _printed(card)}
+        return body | {"measured": False, "statistics": {key: body[key] for key in PRINTED}}
     from graphveil.graph.data.load import load_dataset
     from graphveil.graph.data.measures import degree_histogram, statistics
 
@@ -87,88 +89,65 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
         "measured": True,
         "prepared": prepare,
         "directed": bool(data.directed),
-        "statistics": figures.to_dict(),
+        "statistics": asdict(figures),
         "degree_histogram": degree_histogram(data),
         "notes_on_data": list(data.get("notes") or ()),
     }
     if plot is not None:
-        from graphveil.report.graph_plots import plot_graph
+        from graphveil.report.plots import plot_graph
 
         body["plot"] = str(plot_graph(data, plot, title=name if prepare is None else f"{name}, {prepare}"))
     return body
 
 
 def _card(card: DatasetCard) -> dict[str, Any]:
-    plain = ("name", "summary", "nodes", "edges", "features", "classes", "homophily", "class_homophily", "isolated")
-    return {key: getattr(card, key) for key in plain} | {
-        "component": card.component,
-        "mean_degree": card.mean_degree,
-        "arcs": card.arcs,
-        "official_splits": card.splits,
-        "licence": card.licence,
-        "citation": card.citation,
-        "origin": card.origin,
-        "notes": list(card.notes),
-        "sha256": card.sha256,
-        "pyg": None
-        if card.pyg is None
-        else {"class": card.pyg.dataset, "name": card.pyg.name, "features": card.pyg.features},
-        "prepare": {
-            key: {
-                "steps": list(variant.steps),
-                "printed": dict(variant.printed),
-                "counts": variant.counts,
-                "differences": dict(variant.differences),
-                "split": variant.split,
-                "inductive": variant.inductive,
-            }
-            for key, variant in card.variants.items()
-        },
-    }
+    """The card's fields for people and programs: without what only loading needs, and with the mean degree."""
+    body = asdict(card) | {"mean_degree": card.mean_degree, "official_splits": card.splits}
+    body["prepare"] = {key: _without(variant, "name") for key, variant in body["variants"].items()}
+    if card.pyg is not None:
+        body["pyg"] = {"class": card.pyg.dataset, "name": card.pyg.name, "features": card.pyg.features}
+    return _without(body, "variants", "splits", "file", "unlabelled")
 
 
-def _printed(card: DatasetCard | None) -> dict[str, Any]:
-    keys = ("nodes", "edges", "features", "classes", "homophily", "class_homophily", "mean_degree", "isolated")
-    return {key: getattr(card, key) for key in keys}
+def _without(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key not in names}
 
 
 def _show(body: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
     console.print(f"[bold]{body['name']}[/bold]  {body.get('summary', '')}")
     for key in ("licence", "citation", "origin"):
         if key in body:
-            console.print(f"  {key:<9} {body[key]}", highlight=False)
+            console.print(f"  {key:<9} {body[key]}")
     for note in body.get("notes", ()):
-        console.print(f"  note      {note}", highlight=False)
+        console.print(f"  note      {note}")
     for name, variant in body.get("prepare", {}).items():
-        steps = ", ".join(variant["steps"]) or "nothing to do"
-        console.print(f"  prepare   {name}: {steps}", highlight=False)
+        console.print(f"  prepare   {name}: {', '.join(variant['steps']) or 'nothing to do'}")
         for key, text in variant["differences"].items():
-            console.print(f"            printed {key} {variant['printed'][key]}: {text}", highlight=False)
-    table = Table(
-        show_header=False, title=EXACT if body["measured"] else "printed figures (the data are not on this machine)"
-    )
-    for key, value in body["statistics"].items():
-        if key not in ("class_sizes", "degree_quantiles"):
-            table.add_row(key.replace("_", " "), _figure(value))
-    if body["measured"]:
-        quantiles = body["statistics"]["degree_quantiles"]
+            console.print(f"            printed {key} {variant['printed'][key]}: {text}")
+    title = EXACT if body["measured"] else "printed figures (the data are not on this machine)"
+    table = Table(show_header=False, title=title)
+    figures = dict(body["statistics"])
+    quantiles, sizes = figures.pop("degree_quantiles", None), figures.pop("class_sizes", None)
+    for key, value in figures.items():
+        table.add_row(key.replace("_", " "), _figure(value))
+    if quantiles is not None:
         table.add_row("degree quantiles", ", ".join(f"{key}: {value}" for key, value in quantiles.items()))
-        table.add_row("class sizes", ", ".join(str(size) for size in body["statistics"]["class_sizes"]) or "-")
+        table.add_row("class sizes", ", ".join(map(str, sizes)) or "-")
     console.print(table)
     if body["measured"]:
         most = max([row["nodes"] for row in body["degree_histogram"]], default=1)
         console.print("degree distribution")
         for row in body["degree_histogram"]:
             label = str(row["from"]) if row["from"] == row["to"] else f"{row['from']}-{row['to']}"
-            console.print(f"  {label:>13} {row['nodes']:>9} {'█' * round(40 * row['nodes'] / most)}", highlight=False)
+            console.print(f"  {label:>13} {row['nodes']:>9} {'█' * round(40 * row['nodes'] / most)}")
         for note in body["notes_on_data"]:
-            console.print(f"  note      {note}", highlight=False)
+            console.print(f"  note      {note}")
     if "plot" in body:
-        console.print(f"picture: {body['plot']}", highlight=False)
+        console.print(f"picture: {body['plot']}")
 
 
 def _figure(value: Any) -> str:

@@ -79,7 +79,7 @@ def import_tables(
         result = import_graph(plan, out, save_ids=save_ids, progress=lambda rows: bar("edges", rows, rows))
     body = asdict(result) | {"directed": directed, "seconds": round(time.perf_counter() - start, 3), "out": str(out)}
     if as_json:
-        opt.print_json(body)
+        opt.show(body)
         return
     typer.echo(
         f"{result.nodes} nodes, {result.edges} edges, {result.features} features, {result.classes} classes "

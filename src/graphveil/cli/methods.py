@@ -17,7 +17,7 @@ def methods(
 
     found = registry.methods() if name is None else registry.describe(name)
     if as_json:
-        opt.print_json(found)
+        opt.show(found)
     elif isinstance(found, dict):
         _card(found)
     else:
@@ -44,12 +44,9 @@ def _card(card: dict[str, Any]) -> None:
     for key in ("paper", "trust", "formula", "protects", "public", "when"):
         typer.echo(f"  {key:<9} {card[key]}")
     for mode, guarantees in card["supports"].items():
-        verb = VERBS[mode]
-        typer.echo(f"  {mode} {verb}:")
-        for guarantee in guarantees:
-            typer.echo(
-                f"    level {guarantee['level']}, adjacency {guarantee['adjacency']}, relation {guarantee['relation']}"
-            )
+        typer.echo(f"  {mode} {VERBS[mode]}:")
+        for found in guarantees:
+            typer.echo("    " + ", ".join(f"{key} {found[key]}" for key in ("level", "adjacency", "relation")))
     for gap in card["gaps"]:
         typer.echo(f"  gap {gap['code']} (published): {gap['text']}")
     typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in card["defaults"].items()))

@@ -71,8 +71,12 @@ def as_json(body: Any) -> str:
         raise InputError(f"this cannot be written as JSON: {error}") from None
 
 
-def print_json(body: Any) -> None:
-    typer.echo(as_json(body))
+def show(found: Any) -> None:
+    """Print text as it is, anything else as one JSON object."""
+    typer.echo(found if isinstance(found, str) else as_json(found))
+
+
+print_json = show
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def plan(
         return
     body = planned.to_json()
     if as_json:
-        opt.print_json({"method": chosen.name, "mode": chosen.mode, **body})
+        opt.show({"method": chosen.name, "mode": chosen.mode, **body})
         return
     from rich.console import Console
     from rich.table import Table

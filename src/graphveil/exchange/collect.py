@@ -14,7 +14,7 @@ from graphveil.exchange.broadcast import Broadcast
 from graphveil.exchange.collector import Collector
 from graphveil.exchange.files import COLLECTED, ONCE, Files
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse
-from graphveil.graph.arrays import feature_arrays, label_arrays, undirected_pairs, unique_arcs
+from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, OWNERS, Part

@@ -3,6 +3,6 @@
 Names are imported when first used: listing data sets, importing tables and reading graph files need no torch.
 """
 
-from graphveil.lazy import attach
+import lazy_loader
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,8 +12,16 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.arrays import Arrays, both_directions, feature_arrays, label_arrays, undirected_pairs, unique_arcs
-from graphveil.graph.formats.npz import read_arrays, write_arrays
+from graphveil.graph.formats.npz import (
+    Arrays,
+    both_directions,
+    feature_arrays,
+    label_arrays,
+    read_arrays,
+    undirected_pairs,
+    unique_arcs,
+    write_arrays,
+)
 from graphveil.graph.graph import MASKS, UNLABELLED
 
 DENSE_FROM = 0.1
@@ -124,14 +133,14 @@ def to_scipy(x: torch.Tensor) -> sp.csr_matrix:
     return matrix
 
 
-def csr_tensor(x: sp.csr_matrix) -> torch.Tensor:
-    """A float32 torch sparse CSR tensor of ``x``."""
+def csr_tensor(x: sp.csr_matrix, dtype: type[np.floating[Any]] = np.float32) -> torch.Tensor:
+    """A torch sparse CSR tensor of ``x``."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(
             torch.from_numpy(x.indptr.astype(np.int64)),
             torch.from_numpy(x.indices.astype(np.int64)),
-            torch.from_numpy(x.data.astype(np.float32)),
+            torch.from_numpy(x.data.astype(dtype)),
             size=x.shape,
             check_invariants=True,
         )

@@ -148,9 +148,6 @@ class Lists:
         matrix = sp.csr_matrix((np.ones(indices.size, dtype=bool), indices, indptr), shape=self._matrix.shape)
         return Lists(matrix)
 
-    def __repr__(self) -> str:
-        return f"Lists({self.nodes} nodes, {self.arcs} arcs)"
-
 
 def on_grid(values: np.ndarray) -> np.ndarray:
     """``values`` truncated towards zero to multiples of 2^-24, so that none grows."""

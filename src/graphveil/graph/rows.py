@@ -73,9 +73,6 @@ class DenseRows:
     def take(self, index: np.ndarray) -> DenseRows:
         return DenseRows(self.values[tensor(np.asarray(index))])
 
-    def __repr__(self) -> str:
-        return f"DenseRows({self.shape[0]} x {self.shape[1]})"
-
 
 class SparseRows:
     """Rows stored as a SciPy CSR matrix."""
@@ -106,6 +103,3 @@ class SparseRows:
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(self.values[np.asarray(index)])
-
-    def __repr__(self) -> str:
-        return f"SparseRows({self.shape[0]} x {self.shape[1]}, {self.values.nnz} stored)"

@@ -6,6 +6,8 @@ would otherwise come out with norm 26 instead of 1); zero rows stay zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -17,22 +19,20 @@ _LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are tre
 
 def unit_rows(rows: Rows) -> Rows:
     """Every row divided by its Euclidean norm; the result has norm at most 1 in float64."""
-    if isinstance(rows, SparseRows):
-        return SparseRows(_unit_sparse(rows.values))
-    if isinstance(rows, DenseRows):
-        return DenseRows(tensor(unit_array(rows.values.numpy(force=True))))
-    raise TypeError(f"cannot normalise {type(rows).__name__}")
+    return _mapped(rows, unit_array, _unit_sparse)
 
 
 def truncated(rows: Rows) -> Rows:
     """Every entry truncated towards zero to the grid 2^-24: rows never grow longer, and sums of up to 2^29 are exact."""
+    return _mapped(rows, on_grid, lambda x: sp.csr_matrix((on_grid(x.data), x.indices, x.indptr), x.shape))
+
+
+def _mapped(rows: Rows, dense: Callable[[np.ndarray], np.ndarray], sparse: Callable[..., sp.csr_matrix]) -> Rows:
     if isinstance(rows, SparseRows):
-        return SparseRows(
-            sp.csr_matrix((on_grid(rows.values.data), rows.values.indices, rows.values.indptr), rows.shape)
-        )
+        return SparseRows(sparse(rows.values))
     if isinstance(rows, DenseRows):
-        return DenseRows(tensor(on_grid(rows.values.numpy(force=True))))
-    raise TypeError(f"cannot truncate {type(rows).__name__}")
+        return DenseRows(tensor(dense(rows.values.numpy(force=True))))
+    raise TypeError(f"{type(rows).__name__} cannot be changed row by row")
 
 
 def unit_array(values: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ values, except the number of classes if it is missing, and then the graph carrie
 from __future__ import annotations
 
 import warnings
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -132,15 +133,13 @@ def _mask(data: Data, name: str, nodes: int) -> np.ndarray:
 
 
 def _check_masks(masks: dict[str, np.ndarray], need_training: bool) -> None:
-    names = list(masks)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            shared = masks[first] & masks[second]
-            if shared.any():
-                raise InputError(
-                    f"data.{MASK_OF[first]} and data.{MASK_OF[second]} share {int(shared.sum())} nodes, first "
-                    f"node {int(shared.argmax())}: masks must be disjoint"
-                )
+    for first, second in combinations(masks, 2):
+        shared = masks[first] & masks[second]
+        if shared.any():
+            raise InputError(
+                f"data.{MASK_OF[first]} and data.{MASK_OF[second]} share {int(shared.sum())} nodes, first "
+                f"node {int(shared.argmax())}: masks must be disjoint"
+            )
     if need_training and not masks["train"].any():
         raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.graph.random_split(data, seed=0)")
 

@@ -11,6 +11,8 @@
 ``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
 ``tag``         TAGConv with 3 hops, Du et al. 2017
 ==============  =======================================================================================
+
+Deeper ones, for local methods: dense layers at the end (:func:`with_dense_end`), or twice as many graph layers.
 """
 
 from __future__ import annotations
@@ -87,8 +89,8 @@ def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Modul
         "gatv2": _attention(pyg.GATv2Conv),
         "transformer": _attention(pyg.TransformerConv),
         "graphconv": _plain(pyg.GraphConv, aggr="mean"),
-        "cheb": _plain(Chebyshev),
-        "sgc": lambda width, hidden, classes: (Sgc(width, classes), None),
+        "cheb": _plain(Chebyshev, K=2),
+        "sgc": lambda width, hidden, classes: (Sgc(width, classes, K=2), None),
         "tag": _plain(pyg.TAGConv, K=3),
     }
 
@@ -119,3 +121,57 @@ def one_graph(network: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None
+
+
+class DenseEnd(nn.Module):
+    """Two graph layers, then two dense layers with ReLU: logits = B drop(relu(A drop(relu(graph(x))))) (LGA-PGNN)."""
+
+    def __init__(self, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.graph = graph
+        self.dense = nn.Sequential(
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, classes),
+        )
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        logits: Tensor = self.dense(self.graph(x, edge_index))
+        return logits
+
+
+class TwiceAsDeep(nn.Module):
+    """Four graph layers: one backbone on top of another."""
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        logits: Tensor = self.second(nn.functional.selu(self.first(x, edge_index)), edge_index)
+        return logits
+
+
+def with_dense_end(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> nn.Module:
+    """The backbone followed by two dense layers, with initial weights from ``seed``."""
+    graph = for_one_graph(name, width, hidden, hidden, dropout, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return DenseEnd(graph, hidden, classes, dropout)
+
+
+def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> nn.Module:
+    """Two backbones, one on the output of the other, with initial weights from ``seed``."""
+    first = for_one_graph(name, width, hidden, hidden, dropout, seed)
+    return TwiceAsDeep(first, for_one_graph(name, hidden, hidden, classes, dropout, seed + 1))
+
+
+def for_one_graph(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
+    """A backbone that sees one graph only, so that GCN keeps its normalised matrix."""
+    network = build_backbone(name, width, hidden, classes, dropout, seed)
+    if name == "gcn":
+        network.first.cached = network.second.cached = True  # type: ignore[union-attr, assignment]
+    return network

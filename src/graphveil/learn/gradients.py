@@ -17,7 +17,7 @@ then added in float64, where the order of addition can matter: ``privacy.noise.s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,15 +25,13 @@ from torch import Tensor
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.rows import DenseRows
-from graphveil.learn.inputs import Block, Inputs
-from graphveil.learn.modules import Linear, Network
+from graphveil.learn.modules import Block, Inputs, Linear, Network
 
 SLACK = 1e-10
 TINY = 1e-300
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One use of a layer: what it read and what it wrote."""
 
     layer: Linear
@@ -41,7 +39,7 @@ class Call:
     outputs: Tensor
 
 
-class Tape:
+class Calls:
     """Applies layers, remembers each use, and finds the gradient at every output.
 
     Args:
@@ -50,11 +48,11 @@ class Tape:
     """
 
     def __init__(self, dropout: float = 0.0, coins: np.random.Generator | None = None) -> None:
-        self.calls: list[Call] = []
+        self.made: list[Call] = []
         self._dropout, self._coins = dropout, coins
 
     def __call__(self, layer: Linear, x: Block) -> Tensor:
-        if any(call.layer is layer for call in self.calls):
+        if any(call.layer is layer for call in self.made):
             raise PrivacyError(f"{layer} is used twice by one example; its gradient norm would be underestimated")
         if isinstance(x, DenseRows):
             x = x.values
@@ -63,14 +61,14 @@ class Tape:
         outputs = layer(x)
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self.calls.append(Call(layer, x.detach() if isinstance(x, Tensor) else x, outputs))
+        self.made.append(Call(layer, x.detach() if isinstance(x, Tensor) else x, outputs))
         return outputs
 
     def output_gradients(self, logits: Tensor, gradient: Tensor) -> list[Tensor | None]:
         """Per call the gradient at its output, given the gradient at the logits."""
-        if len(self.calls) == 1 and self.calls[0].outputs is logits:
+        if len(self.made) == 1 and self.made[0].outputs is logits:
             return [gradient]
-        outputs = [call.outputs for call in self.calls]
+        outputs = [call.outputs for call in self.made]
         return list(torch.autograd.grad(logits, outputs, gradient, allow_unused=True))
 
     def _kept(self, shape: torch.Size) -> Tensor:
@@ -88,7 +86,7 @@ def clipped_gradient_sum(
     weights: Tensor | np.ndarray | None = None,
     *,
     out: Tensor | None = None,
-    tape: Tape | None = None,
+    calls: Calls | None = None,
 ) -> Tensor:
     """``sum_i min(1, clip / ||grad_i||) grad_i`` of the cross-entropy, as one flat vector.
 
@@ -99,16 +97,16 @@ def clipped_gradient_sum(
         clip: largest norm of one term; None for the plain sum (epsilon = inf).
         weights: factors on the losses, applied before clipping; 0 for absent examples. Default 1.
         out: vector to write to instead of a new one.
-        tape: a tape with dropout, for ordinary training.
+        calls: with dropout, for ordinary training.
     """
     if clip is not None and not (math.isfinite(clip) and clip > 0):
         raise PrivacyError(f"the clipping norm must be positive and finite, got {clip}")
-    tape = tape or Tape()
+    calls = calls or Calls()
     with torch.enable_grad():
-        logits = network.forward(inputs, tape)
+        logits = network.forward(inputs, calls)
     at_logits = _loss_gradient(logits.detach(), torch.as_tensor(targets), weights)
-    at_outputs = tape.output_gradients(logits, at_logits)
-    used = [(call, gradient) for call, gradient in zip(tape.calls, at_outputs, strict=True) if gradient is not None]
+    at_outputs = calls.output_gradients(logits, at_logits)
+    used = [(call, gradient) for call, gradient in zip(calls.made, at_outputs, strict=True) if gradient is not None]
 
     squares = _squared_gradient_norms(used, logits.shape[0])
     finite = torch.isfinite(squares)
@@ -154,9 +152,8 @@ def _squared_gradient_norms(used: list[tuple[Call, Tensor]], examples: int) -> T
 
 
 def _squared_norms(x: Block) -> Tensor:
-    if isinstance(x, Tensor):
-        return torch.linalg.vector_norm(x, dim=1).square_()
-    return x.squared_norms()
+    norms: Tensor = torch.linalg.vector_norm(x, dim=1).square_() if isinstance(x, Tensor) else x.squared_norms()
+    return norms
 
 
 def _accumulate(call: Call, gradient: Tensor, factors: Tensor, dropped: Tensor | None, total: Tensor) -> None:

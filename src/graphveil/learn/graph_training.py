@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
+from graphveil.graph.layout import csr_tensor
 from graphveil.graph.rows import Rows, SparseRows
 from graphveil.graph.unit import unit_rows
 from graphveil.learn.backbones import ATTENTION, one_graph
@@ -38,10 +39,7 @@ def features(rows: Rows) -> Tensor:
     unit = unit_rows(rows)
     if isinstance(unit, SparseRows):
         joined = sp.hstack([unit.values, np.ones((unit.shape[0], 1))], format="csr", dtype=np.float32)
-        starts, columns = (torch.from_numpy(part.astype(np.int64)) for part in (joined.indptr, joined.indices))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(joined.data), joined.shape)
+        return csr_tensor(joined)
     dense = unit.matmul(torch.eye(unit.shape[1], dtype=torch.float64)).float()
     return torch.cat([dense, torch.ones(len(dense), 1)], dim=1)
 

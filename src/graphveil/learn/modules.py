@@ -10,10 +10,9 @@ rows (no batch normalisation): an example must not reach another example's gradi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import torch
@@ -22,37 +21,25 @@ from torch.nn import functional
 
 from graphveil.errors import InputError
 from graphveil.graph.rows import Rows
-from graphveil.learn.inputs import Block, Inputs
+
+Block: TypeAlias = Tensor | Rows
+Inputs: TypeAlias = Block | Sequence[Block]
+"""What a network reads: a tensor, feature rows, or a tuple of these (one per branch)."""
 
 
-class Activation(Enum):
-    """Row-wise non-linearities, callable on tensors."""
-
-    SELU = "selu"
-    RELU = "relu"
-    TANH = "tanh"
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return _FUNCTIONS[self](x)
-
-    @property
-    def gain(self) -> float:
-        """Factor on the initial weights that keeps the scale of activations."""
-        return math.sqrt(2) if self is Activation.RELU else 1.0
+def blocks_of(inputs: Inputs, count: int | None = None) -> list[Block]:
+    """The single inputs; ``count``: how many the network reads."""
+    blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
+    if count not in (None, len(blocks)):
+        raise InputError(f"the network reads {count} inputs, it was given {len(blocks)}")
+    return blocks
 
 
-_FUNCTIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    Activation.SELU: torch.selu,
-    Activation.RELU: torch.relu,
-    Activation.TANH: torch.tanh,
-}
-
-
-def unit_rows(x: Block) -> Tensor:
-    """Every row divided by its Euclidean length; zero rows stay zero."""
-    if not isinstance(x, Tensor):
-        raise InputError("the network cannot normalise feature rows: normalise them before, or give it a tensor")
-    return functional.normalize(x, dim=1)
+def take(inputs: Inputs, index: np.ndarray) -> Inputs:
+    """The examples with these numbers, in every branch."""
+    chosen = torch.from_numpy(np.asarray(index))
+    taken = [block[chosen] if isinstance(block, Tensor) else block.take(index) for block in blocks_of(inputs)]
+    return taken[0] if isinstance(inputs, Tensor | Rows) else tuple(taken)
 
 
 class Linear:
@@ -148,100 +135,80 @@ class Network:
                 named.append((f"layer{number}.bias", layer.bias))
         return named
 
-    def __repr__(self) -> str:
-        layers = ", ".join(f"{layer.inputs} -> {layer.outputs}" for layer in self.layers)
-        return f"{type(self).__name__}({layers}; {self.parameters.numel()} parameters)"
-
 
 class MLP(Network):
     """A chain of linear layers with an activation between them.
 
-    ``MLP((d, C), bias=False)`` is softmax regression; ``MLP((d, 64, 16, C), normalise={2})`` has an embedding of unit
+    ``MLP((d, C), bias=False)`` is softmax regression; ``MLP((d, 64, 16, C), normalise=True)`` has an embedding of unit
     rows (``embed``) below its last layer.
 
     Args:
         widths: inputs, hidden widths, outputs.
-        activation: applied between layers.
+        activation: applied between layers, row by row.
         bias: whether layers have one.
-        normalise: numbers of the layers whose input rows are first brought to unit length.
+        normalise: whether the rows that the last layer reads are brought to unit length.
     """
 
     def __init__(
         self,
         widths: Sequence[int],
-        activation: Activation = Activation.SELU,
+        activation: Callable[[Tensor], Tensor] = torch.selu,
         bias: bool = True,
-        normalise: Collection[int] = (),
+        normalise: bool = False,
     ) -> None:
         super().__init__(_layers(widths, bias))
-        unknown = set(normalise) - set(range(len(self.layers)))
-        if unknown:
-            raise InputError(f"layers to normalise {sorted(unknown)} do not exist; there are {len(self.layers)}")
-        self.activation, self.gain = activation, activation.gain
-        self.normalise = frozenset(normalise)
+        self.activation, self.normalise = activation, normalise
+        self.gain = math.sqrt(2) if activation is torch.relu else 1.0
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
         return apply(self.layers[-1], self.embed(inputs, apply))
 
     def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Block:
         """What the last layer reads."""
-        if not isinstance(inputs, Tensor | Rows):
-            raise InputError(f"a chain reads one input, got {len(inputs)}")
-        x = self._normalised(0, inputs)
-        for number, layer in enumerate(self.layers[:-1]):
-            x = self._normalised(number + 1, self.activation(apply(layer, x)))
-        return x
-
-    def _normalised(self, number: int, x: Block) -> Block:
-        return unit_rows(x) if number in self.normalise else x
+        (x,) = blocks_of(inputs, 1)
+        for layer in self.layers[:-1]:
+            x = self.activation(apply(layer, x))
+        if not self.normalise:
+            return x
+        if not isinstance(x, Tensor):
+            raise InputError("the network cannot normalise feature rows: normalise them before, or give it a tensor")
+        return functional.normalize(x, dim=1)
 
 
 class Branches(Network):
     """One chain per input; their outputs are joined, normalised, activated and read by a head.
 
-    ``logits = head(activation(unit_rows([branch_1(x_1), ..., branch_B(x_B)])))``, the classifier of GAP (one linear
-    layer per hop) and, with two branches and ``normalise=False``, of DPDGC.
+    ``logits = head(selu(unit([branch_1(x_1), ..., branch_B(x_B)])))``, the classifier of GAP (one linear layer per hop)
+    and, with two branches and ``normalise=False``, of DPDGC.
 
     Args:
         branches: per branch its widths, from inputs to outputs.
         head: widths after the joined rows, the last one being the number of classes.
-        activation: between layers and after joining.
-        bias: whether layers have one.
         normalise: whether joined rows are brought to unit length.
     """
 
-    def __init__(
-        self,
-        branches: Sequence[Sequence[int]],
-        head: Sequence[int],
-        activation: Activation = Activation.SELU,
-        bias: bool = True,
-        normalise: bool = True,
-    ) -> None:
-        self.branches = tuple(_layers(widths, bias) for widths in branches)
-        joined = sum(widths[-1] for widths in branches)
-        self.head = _layers((joined, *head), bias)
+    def __init__(self, branches: Sequence[Sequence[int]], head: Sequence[int], normalise: bool = True) -> None:
+        self.branches = tuple(_layers(widths) for widths in branches)
+        self.head = _layers((sum(widths[-1] for widths in branches), *head))
         super().__init__([layer for chain in (*self.branches, self.head) for layer in chain])
-        self.activation, self.gain, self.normalise = activation, activation.gain, normalise
+        self.normalise = normalise
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return self._chain(self.head, self.activation(self.embed(inputs, apply)), apply)
+        return _chain(self.head, torch.selu(self.embed(inputs, apply)), apply)
 
     def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Tensor:
         """The joined rows, before activation and head."""
-        blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
-        if len(blocks) != len(self.branches):
-            raise InputError(f"the network has {len(self.branches)} branches but was given {len(blocks)} inputs")
-        pairs = zip(self.branches, blocks, strict=True)
-        joined = torch.cat([self._chain(branch, block, apply) for branch, block in pairs], dim=1)
-        return unit_rows(joined) if self.normalise else joined
+        pairs = zip(self.branches, blocks_of(inputs, len(self.branches)), strict=True)
+        joined = torch.cat([_chain(branch, block, apply) for branch, block in pairs], dim=1)
+        return functional.normalize(joined, dim=1) if self.normalise else joined
 
-    def _chain(self, layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
-        first, *rest = layers
-        output = apply(first, x)
-        for layer in rest:
-            output = apply(layer, self.activation(output))
-        return output
+
+def _chain(layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
+    first, *rest = layers
+    output = apply(first, x)
+    for layer in rest:
+        output = apply(layer, torch.selu(output))
+    return output
 
 
 class SummedBranches(Network):
@@ -255,14 +222,12 @@ class SummedBranches(Network):
         return self
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
-        if len(blocks) != len(self.layers):
-            raise InputError(f"the network reads {len(self.layers)} inputs, it was given {len(blocks)}")
+        blocks = blocks_of(inputs, len(self.layers))
         first, *rest = (apply(layer, block) for layer, block in zip(self.layers, blocks, strict=True))
         return sum(rest, start=first)
 
 
-def _layers(widths: Sequence[int], bias: bool) -> tuple[Linear, ...]:
+def _layers(widths: Sequence[int], bias: bool = True) -> tuple[Linear, ...]:
     if len(widths) < 2:
         raise InputError(f"a chain needs input and output widths, got {tuple(widths)}")
     return tuple(Linear(inputs, outputs, bias) for inputs, outputs in pairwise(widths))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch_geometric.nn import ChebConv, SAGEConv, SGConv
@@ -15,9 +17,6 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
     same numbers. Test: ``tests/learn/test_operators.py``.
     """
 
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__(width, out, K=2)
-
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
         if adjacency.layout is torch.strided:
             found: Tensor = super().forward(x, adjacency)
@@ -29,28 +28,31 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
         return near
 
 
-class Sage(SAGEConv):  # type: ignore[misc]
-    """``mean_N(x) V + b + x U``: sparse features are projected before they travel, dense ones as in PyG."""
+class Projecting:
+    """Sparse features are projected before they travel, dense ones are left to PyG."""
+
+    projected: Callable[[Tensor, Tensor], Tensor]
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
-        if x.layout is torch.strided:
-            found: Tensor = super().forward(x, adjacency)
-            return found
+        if x.layout is not torch.strided:
+            return self.projected(x, adjacency)
+        found: Tensor = super().forward(x, adjacency)  # type: ignore[misc]
+        return found
+
+
+class Sage(Projecting, SAGEConv):  # type: ignore[misc]
+    """``mean_N(x) V + b + x U``."""
+
+    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         near = x @ self.lin_l.weight.T
         sent: Tensor = self.propagate(adjacency, x=(near, near), size=None) + self.lin_l.bias + self.lin_r(x)
         return sent
 
 
-class Sgc(SGConv):  # type: ignore[misc]
-    """``S^2 x U + b``: sparse features are projected before they travel, dense ones as in PyG."""
+class Sgc(Projecting, SGConv):  # type: ignore[misc]
+    """``S^2 x U + b``."""
 
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__(width, out, K=2)
-
-    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
-        if x.layout is torch.strided:
-            found: Tensor = super().forward(x, adjacency)
-            return found
+    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         edges, weights = gcn_norm(adjacency, None, len(x), dtype=x.dtype)
         sent: Tensor = x @ self.lin.weight.T
         for _ in range(self.K):

@@ -97,9 +97,6 @@ class CentredRows:
         taken._scale, taken._squared_norms = self._scale[chosen], self._squared_norms[chosen]
         return taken
 
-    def __repr__(self) -> str:
-        return f"CentredRows({self._rows!r}, bias={self._bias})"
-
 
 class MixtureRows:
     """Weighted sums of rows: row ``i`` is ``sum_j w_ij x_j``.
@@ -138,6 +135,3 @@ class MixtureRows:
 
     def take(self, index: np.ndarray) -> MixtureRows:
         return MixtureRows(self._rows, self._weights[np.asarray(index)])
-
-    def __repr__(self) -> str:
-        return f"MixtureRows({self.shape[0]} of {self._rows!r})"

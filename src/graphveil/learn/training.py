@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.learn.gradients import Tape, clipped_gradient_sum
-from graphveil.learn.inputs import Inputs, count, take
-from graphveil.learn.modules import Network
-from graphveil.learn.optimizers import Adam, IterateAverage, Optimizer
+from graphveil.learn.gradients import Calls, clipped_gradient_sum
+from graphveil.learn.modules import Inputs, Network, blocks_of, take
+from graphveil.learn.optimizers import Adam, Optimizer
 
 Progress = Callable[[int, int], None]
 
@@ -24,7 +23,6 @@ def descend(
     optimizer: Optimizer,
     steps: int,
     divisor: float,
-    average: IterateAverage | None = None,
     progress: Progress | None = None,
 ) -> None:
     """``steps`` times: take the gradient sum, divide it by a public number, let the optimiser step.
@@ -39,7 +37,6 @@ def descend(
         optimizer: fresh, or warm to continue.
         steps: how many steps.
         divisor: what the sum is divided by.
-        average: if given, its mean replaces the last iterate.
         progress: told (steps done, steps).
     """
     if not (math.isfinite(divisor) and divisor > 0):
@@ -50,13 +47,8 @@ def descend(
             wanted = tuple(network.parameters.shape)
             raise InputError(f"the gradient has shape {tuple(total.shape)}, the parameters {wanted}")
         optimizer.step(network.parameters, total / divisor)
-        if average is not None:
-            average.update(network.parameters)
         if progress is not None:
             progress(step + 1, steps)
-    mean = None if average is None else average.value()
-    if mean is not None:
-        network.parameters.copy_(mean)
 
 
 def train_plainly(
@@ -76,13 +68,9 @@ def train_plainly(
     """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``.
 
     Args:
-        network: trained in place.
-        inputs: what the network reads.
         targets: labels (outside 0 .. C-1: left out) or target distributions.
-        epochs: passes over the data.
         coins: for shuffling and dropout.
         optimizer: default Adam with rate 0.01.
-        weight_decay: as above.
         dropout: rate for the inputs of all but first layers.
         batch_size: examples per step; default all.
         after_epoch: told the network after every pass.
@@ -93,7 +81,7 @@ def train_plainly(
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     targets = torch.as_tensor(targets)
-    chosen = np.arange(count(inputs)) if targets.ndim == 2 else (targets >= 0).numpy().nonzero()[0]
+    chosen = np.arange(blocks_of(inputs)[0].shape[0]) if targets.ndim == 2 else (targets >= 0).numpy().nonzero()[0]
     size = max(1, min(batch_size or chosen.size, chosen.size))
     batches = max(1, math.ceil(chosen.size / size))
     whole = (take(inputs, chosen), targets[torch.from_numpy(chosen)]) if batches == 1 else None
@@ -108,7 +96,7 @@ def train_plainly(
                 order = coins.permutation(chosen)
             index = order[step % batches * size :][:size]
             examples, labels = take(inputs, index), targets[torch.from_numpy(index)]
-        total = clipped_gradient_sum(network, examples, labels, None, tape=Tape(dropout, coins))
+        total = clipped_gradient_sum(network, examples, labels, None, calls=Calls(dropout, coins))
         return total.div_(max(1, len(labels))).add_(network.parameters, alpha=weight_decay)
 
     def passed(done: int, total: int) -> None:

@@ -221,7 +221,7 @@ class SagePredictor:
         (own,), (near,), (head,) = *self.network.branches, self.network.head
         assert near.bias is not None
         joined = torch.cat([own(self.own(graph)), torch.from_numpy(self.table) + near.bias], dim=1)
-        return head(self.network.activation(joined)).numpy()
+        return head(torch.selu(joined)).numpy()
 
     def config(self) -> dict[str, Any]:
         return asdict(self.shape)

@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.data.places import file_of, wheel_files
+from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
 from graphveil.graph.data.preparation import prepare as apply_steps
 from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
@@ -29,7 +29,6 @@ from graphveil.graph.data.splits import (
     stratified_split,
 )
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
-from graphveil.graph.data.wheel import cora_arrays
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import data_from_arrays

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from torch_geometric.data import Data
 
-from graphveil.graph.arrays import undirected_pairs
 from graphveil.graph.data.preparation import largest_component_mask
+from graphveil.graph.formats.npz import undirected_pairs
 from graphveil.graph.graph import UNLABELLED
 from graphveil.graph.layout import scipy_features
 
@@ -34,9 +33,6 @@ class Statistics:
     unlabelled: int
     degree_quantiles: dict[str, int]
     class_sizes: tuple[int, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def statistics(data: Data) -> Statistics:

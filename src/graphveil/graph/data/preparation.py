@@ -91,14 +91,16 @@ def _drop_isolated(data: Data, _: str) -> Data:
 
 
 def _top_classes(data: Data, argument: str) -> Data:
-    sizes = np.bincount(labels_of(data)[labels_of(data) != UNLABELLED])
-    kept = np.sort(np.argsort(-sizes, kind="stable")[: _number(argument, "top-classes")])
-    return _keep_classes(data, kept)
+    largest = np.argsort(-_class_sizes(data), kind="stable")
+    return _keep_classes(data, np.sort(largest[: _number(argument, "top-classes")]))
 
 
 def _min_class_size(data: Data, argument: str) -> Data:
-    sizes = np.bincount(labels_of(data)[labels_of(data) != UNLABELLED])
-    return _keep_classes(data, np.flatnonzero(sizes >= _number(argument, "min-class-size")))
+    return _keep_classes(data, np.flatnonzero(_class_sizes(data) >= _number(argument, "min-class-size")))
+
+
+def _class_sizes(data: Data) -> np.ndarray:
+    return np.bincount(labels_of(data)[labels_of(data) != UNLABELLED])
 
 
 def _keep_classes(data: Data, kept: np.ndarray) -> Data:

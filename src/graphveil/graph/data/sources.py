@@ -21,11 +21,10 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.files import draft, sha256_of, write_text
-from graphveil.graph.arrays import Arrays
 from graphveil.graph.data.download import fetch
 from graphveil.graph.data.places import built_file, cache_folder, data_folder
 from graphveil.graph.data.registry import DatasetCard, PygSource
-from graphveil.graph.formats.npz import pack, read_arrays
+from graphveil.graph.formats.npz import Arrays, pack, read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import arrays_from_data
 from graphveil.progress import Progress
@@ -43,8 +42,9 @@ class Raw(NamedTuple):
     urls: list[str]
 
 
-def _split_files(stem: str) -> list[str]:
-    return [f"{stem}_split_0.6_0.2_{number}.npz" for number in range(10)]
+def _geom_gcn(url: str, name: str) -> list[str]:
+    splits = [f"{url}/splits/{name}_split_0.6_0.2_{number}.npz" for number in range(10)]
+    return [*(f"{url}/new_data/{name}/{file}" for file in _GEOM_GCN), *splits]
 
 
 RAW: dict[str, Callable[[Any, str], Raw]] = {
@@ -52,22 +52,10 @@ RAW: dict[str, Callable[[Any, str], Raw]] = {
     "Amazon": lambda c, name: Raw(f"{name.capitalize()}/raw", [f"{c.url}amazon_electronics_{name}.npz"]),
     "Coauthor": lambda c, name: Raw(f"{name}/raw", [f"{c.url}ms_academic_{name[:3].lower()}.npz"]),
     "CitationFull": lambda c, name: Raw(f"{name}/raw", [c.url.format(name)]),
-    "WikipediaNetwork": lambda c, name: Raw(
-        f"{name}/geom_gcn/raw",
-        [f"{c.processed_url}/new_data/{name}/{file}" for file in _GEOM_GCN]
-        + [f"{c.processed_url}/splits/{file}" for file in _split_files(name)],
-    ),
-    "Actor": lambda c, _: Raw(
-        "raw",
-        [f"{c.url}/new_data/film/{file}" for file in _GEOM_GCN]
-        + [f"{c.url}/splits/{file}" for file in _split_files("film")],
-    ),
-    "LastFMAsia": lambda c, _: Raw("raw", [c.url]),
-    "FacebookPagePage": lambda c, _: Raw("raw", [c.url]),
-    "PolBlogs": lambda c, _: Raw("raw", [c.url]),
-    "Reddit": lambda c, _: Raw("raw", [c.url]),
-    "Twitch": lambda c, name: Raw(f"{name}/raw", [f"{c.url}/{name}.npz"]),
-    "GemsecDeezer": lambda c, name: Raw(f"{name}/raw", [f"{c.url}/{name}.npz"]),
+    "WikipediaNetwork": lambda c, name: Raw(f"{name}/geom_gcn/raw", _geom_gcn(c.processed_url, name)),
+    "Actor": lambda c, _: Raw("raw", _geom_gcn(c.url, "film")),
+    **dict.fromkeys(("LastFMAsia", "FacebookPagePage", "PolBlogs", "Reddit"), lambda c, _: Raw("raw", [c.url])),
+    **dict.fromkeys(("Twitch", "GemsecDeezer"), lambda c, name: Raw(f"{name}/raw", [f"{c.url}/{name}.npz"])),
 }
 
 

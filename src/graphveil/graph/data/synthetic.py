@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.arrays import both_directions, sorted_unique, undirected_pairs
+from graphveil.graph.formats.npz import both_directions, sorted_unique, undirected_pairs
 
 
 def csbm(

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.arrays import both_directions, undirected_pairs
+from graphveil.graph.formats.npz import both_directions, undirected_pairs
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import NAMES, features_tensor, scipy_features
 
@@ -62,18 +62,10 @@ def from_networkx(
         classes: the declared number of classes; default: the graph's own attribute ``num_classes``.
     """
     number = {node: index for index, node in enumerate(graph.nodes)}
-    nodes = len(number)
     arcs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
-    directed = bool(graph.graph.get("directed", graph.is_directed()))
-    x = _networkx_features(graph, features)
-    data = Data(x=features_tensor(x))
-    data.num_nodes, data.directed = nodes, directed
-    if directed:
-        data.edge_index = torch.from_numpy(np.ascontiguousarray(arcs))
-    else:
-        data.edge_index = torch.from_numpy(both_directions(undirected_pairs(arcs, nodes), nodes))
-        if graph.is_directed():
-            data.directed_edge_index = torch.from_numpy(np.ascontiguousarray(arcs))
+    data = _data(arcs, _networkx_features(graph, features), bool(graph.graph.get("directed", graph.is_directed())))
+    if graph.is_directed() and not data.directed:
+        data.directed_edge_index = torch.from_numpy(np.ascontiguousarray(arcs))
     if graph.graph.get("labelled", True):
         labels = [attributes.get(label) for _, attributes in graph.nodes(data=True)]
         data.y = torch.from_numpy(_labels(labels, label))
@@ -108,12 +100,10 @@ def from_scipy(
     nodes = matrix.shape[0]
     kept = matrix.data != 0
     arcs = np.stack([matrix.row[kept], matrix.col[kept]]).astype(np.int64)
-    pairs = arcs if directed else both_directions(undirected_pairs(arcs, nodes), nodes)
     x = sp.csr_matrix((nodes, 0), dtype=np.float32) if features is None else sp.csr_matrix(features)
     if x.shape[0] != nodes:
         raise InputError(f"{x.shape[0]} feature rows for {nodes} nodes: give one row per node")
-    data = Data(x=features_tensor(x), edge_index=torch.from_numpy(np.ascontiguousarray(pairs)))
-    data.num_nodes, data.directed = nodes, directed
+    data = _data(arcs, x, directed)
     if labels is not None:
         labels = np.asarray(labels)
         if labels.shape != (nodes,) or labels.dtype.kind not in "iu":
@@ -121,6 +111,14 @@ def from_scipy(
         data.y = torch.from_numpy(labels.astype(np.int64))
     if classes is not None:
         data.num_classes = classes
+    return data
+
+
+def _data(arcs: np.ndarray, x: sp.csr_matrix, directed: bool) -> Data:
+    nodes = x.shape[0]
+    pairs = arcs if directed else both_directions(undirected_pairs(arcs, nodes), nodes)
+    data = Data(x=features_tensor(x), edge_index=torch.from_numpy(np.ascontiguousarray(pairs)))
+    data.num_nodes, data.directed = nodes, directed
     return data
 
 
@@ -152,7 +150,7 @@ def _networkx_features(graph: networkx.Graph, features: str | Sequence[str]) -> 
 
 
 def _labels(values: list[Any], name: str) -> np.ndarray:
-    if any(value is not None and not isinstance(value, int | np.integer) for value in values):
-        bad = next(value for value in values if value is not None and not isinstance(value, int | np.integer))
-        raise InputError(f"node attribute {name!r} is {bad!r}: number the classes from 0")
+    for value in values:
+        if value is not None and not isinstance(value, int | np.integer):
+            raise InputError(f"node attribute {name!r} is {value!r}: number the classes from 0")
     return np.array([UNLABELLED if value is None else value for value in values], dtype=np.int64)

@@ -19,9 +19,8 @@ import scipy.sparse as sp
 
 from graphveil.errors import DataWarning, InputError
 from graphveil.files import draft
-from graphveil.graph.arrays import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 from graphveil.graph.formats.columns import Column, category_codes, encode, expand, feature_names, infer, width_of
-from graphveil.graph.formats.npz import write_arrays
+from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected_pairs, unique_arcs, write_arrays
 from graphveil.graph.formats.tables import TableFile, text_column
 
 NODES_FROM_EDGES = "the nodes are those that occur in the edge table: their number is read off the data"

@@ -1,4 +1,4 @@
-"""Personalised PageRank: local pushes, l1-regularised ISTA, and plain power iteration.
+"""Personalised PageRank: local pushes and l1-regularised ISTA.
 
 With P the walk along contact lists (somebody without contacts stays), the vector of source s solves
 ``p = a e_s + (1 - a) P^T p``. *Push* (Andersen, Chung and Lang 2006) keeps a residual and moves mass only where it exceeds
@@ -30,19 +30,6 @@ def walk_matrix(lists: Lists) -> sp.csr_matrix:
     weights = np.concatenate([1.0 / lists.out_degrees[senders], np.ones(alone.size)])
     coordinates = (np.concatenate([senders, alone]), np.concatenate([receivers, alone]))
     return sp.csr_matrix((weights, coordinates), shape=(nodes, nodes))
-
-
-def power_rows(lists: Lists, sources: np.ndarray, teleport: float = 0.25, iterations: int = 60) -> np.ndarray:
-    """One dense row per source; after t steps the l1 error is at most ``2 (1 - teleport)^t``."""
-    _check(lists, sources, teleport)
-    step = walk_matrix(lists).T.tocsr()
-    start = np.zeros((lists.nodes, len(sources)))
-    start[sources, np.arange(len(sources))] = 1.0
-    p = start.copy()
-    for _ in range(iterations):
-        p = (1 - teleport) * (step @ p)
-        p += teleport * start
-    return p.T
 
 
 def push_rows(lists: Lists, sources: np.ndarray, teleport: float = 0.25, threshold: float = 1e-4) -> sp.csr_matrix:

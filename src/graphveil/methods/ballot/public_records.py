@@ -75,13 +75,13 @@ def _network(
     import torch
 
     from graphveil.graph import DenseRows, SparseRows
-    from graphveil.learn import MLP, Activation, Adam, CentredRows, train_plainly
+    from graphveil.learn import MLP, Adam, CentredRows, train_plainly
 
     large = rows.shape[0] > SMALL
     dense = rows.nnz > 0.2 * np.prod(rows.shape)
     stored = DenseRows(torch.from_numpy(rows.toarray())) if dense else SparseRows(rows)
     inputs = CentredRows(stored, np.zeros(rows.shape[1]), bias=0.1)
-    network = MLP((rows.shape[1] + 1, HIDDEN, classes), Activation.RELU).initialise(coins)
+    network = MLP((rows.shape[1] + 1, HIDDEN, classes), torch.relu).initialise(coins)
     report = None if progress is None else lambda done, total: progress("own predictor", done, total)
     train_plainly(
         network,

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
+from graphveil.learn.backbones import for_one_graph
 from graphveil.learn.graph_training import edges_for
-from graphveil.learn.networks import for_one_graph
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
 from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.options import Natural

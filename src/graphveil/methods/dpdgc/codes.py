@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graph import Graph, Lists, SparseRows
-from graphveil.learn import Activation, Linear, Network
-from graphveil.learn.inputs import Inputs
+from graphveil.learn import Inputs, Linear, Network
 from graphveil.learn.modules import Apply
 
 
@@ -33,7 +32,7 @@ class CodeNetwork(Network):
         self.normalise()
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return Activation.SELU(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
+        return torch.selu(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
 
     def normalise(self) -> None:
         """Every node's code to norm 1, as the paper constrains it; the trained vector is changed in place."""

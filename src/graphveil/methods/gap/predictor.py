@@ -64,7 +64,7 @@ class GapPredictor:
         if not shape.encoder_layers:
             linear = SummedBranches(shape.encoder[:1], shape.classes), SummedBranches(shape.blocks, shape.classes)
             return cls(shape, *linear, centre)
-        encoder: Encoder = MLP(shape.encoder, normalise={len(shape.encoder) - 2})
+        encoder: Encoder = MLP(shape.encoder, normalise=True)
         if shape.raw:  # the paper normalises before it activates
             encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
         classifier = Branches([(width, width) for width in shape.blocks], (shape.classes,))

@@ -1,4 +1,4 @@
-"""``graphveil predict``: classes for the nodes of a graph, from a saved run."""
+"""What can be asked of a saved run: its certificate, whether its files agree, and predictions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,38 @@ import typer
 from graphveil.cli import options as opt
 from graphveil.errors import InputError
 
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
 OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
 
 
+def certificate(run: Run, as_json: opt.AsJson = False) -> None:
+    """Print the certificate of a saved run."""
+    from graphveil.runs.load import read_certificate
+
+    found = read_certificate(run)
+    opt.show(found.to_json() if as_json else str(found))
+
+
+def verify(run: Run, as_json: opt.AsJson = False) -> None:
+    """Check that certificate, ledger and plan of a saved run agree; needs no data."""
+    from graphveil.runs.verify import SCOPE, verify_run
+
+    found, epsilon = verify_run(run)
+    if as_json:
+        body = {"run": str(run), "consistent": not found, "disagreements": found, "epsilon": epsilon, "scope": SCOPE}
+        opt.show(body)
+    elif not found:
+        shown = "no finite value" if epsilon is None else f"{epsilon:.9g}"
+        opt.show(f"consistent: epsilon {shown} follows from the ledger. Note: {SCOPE}.")
+    else:
+        for line in found:
+            typer.echo(f"graphveil: {run}: {line}", err=True)
+    if found:
+        raise typer.Exit(1)
+
+
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")],
+    run: Run,
     data: Annotated[
         str | None,
         typer.Option("--data", metavar="NAME|PATH", help="The graph; not needed for scores made from reports alone."),
@@ -32,17 +59,15 @@ def predict(
     model = load_model(run)
     graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
     best = model.predict_proba(graph, access).max(dim=1)
-    names = model.ids or range(len(best.indices))
-    found_best = zip(names, best.indices, best.values, strict=True)
-    rows = [(name, int(label), round(float(p), 6)) for name, label, p in found_best]
+    scored = zip(model.ids or range(len(best.indices)), best.indices, best.values, strict=True)
+    rows = [(name, int(label), round(float(p), 6)) for name, label, p in scored]
+    columns = ("node", "prediction", "probability")
     if as_json:
-        found = [{"node": node, "prediction": label, "probability": p} for node, label, p in rows]
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
         text = opt.as_json({"run": str(run), "access": access, "note": OWN_ROW, "predictions": found}) + "\n"
     else:
         table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(("node", "prediction", "probability"))
-        writer.writerows(rows)
+        csv.writer(table, lineterminator="\n").writerows([columns, *rows])
         text = table.getvalue()
         typer.echo(f"note: {OWN_ROW}", err=True)
     if out is None:

@@ -1,0 +1,16 @@
+from .gradients import Calls as Calls
+from .gradients import clipped_gradient_sum as clipped_gradient_sum
+from .modules import MLP as MLP
+from .modules import Branches as Branches
+from .modules import Inputs as Inputs
+from .modules import Linear as Linear
+from .modules import Network as Network
+from .modules import SummedBranches as SummedBranches
+from .modules import take as take
+from .optimizers import Adam as Adam
+from .optimizers import GlobalMoment as GlobalMoment
+from .optimizers import Optimizer as Optimizer
+from .rows import CentredRows as CentredRows
+from .rows import MixtureRows as MixtureRows
+from .training import descend as descend
+from .training import train_plainly as train_plainly
