@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
+
+from graphveil.audit.central.conformance import ConformanceError, Findings
 
 _FOUND: dict[tuple[str, ...], Any] = {}
 
@@ -14,3 +18,16 @@ def remembered(check: Callable[..., Any], method: Any, *promises: Any) -> Any:
     if key not in _FOUND:
         _FOUND[key] = check(method, list(promises)) if promises else check(method)
     return _FOUND[key]
+
+
+@contextmanager
+def stopping_at_the_first_failure() -> Iterator[None]:
+    """A planted bug is caught by one failure; the checks after it need not run."""
+    add = Findings.add
+
+    def stop(self: Findings, *arguments: Any) -> None:
+        add(self, *arguments)
+        raise ConformanceError(self)
+
+    with patch.object(Findings, "add", stop):
+        yield

@@ -189,7 +189,7 @@ def prediction_reads_the_edges() -> Iterator[None]:
 
 
 SMALL_GAP = {"steps": 4, "hidden": 4, "epochs": 2}
-SAMPLED = DpMlp(network="paper", epochs=12, hidden=4, batch_size=5)
+SAMPLED = DpMlp(network="paper", epochs=5, hidden=4, batch_size=5)
 MUTANTS: dict[str, tuple[Callable[[], object], object, list[Promise]]] = {
     "clipping skipped": (clipping_skipped, DpMlp(steps=4), [RECORD]),
     "sqrt D for D": (root_of_the_degree_taken_twice, Gap(**SMALL_GAP), [BOUNDED]),

@@ -8,11 +8,18 @@ from graphveil.privacy.local import Local
 from tests.audit.healthy import remembered
 from tests.audit.mutants import MORE_MUTANTS, MUTANTS
 
+BY_SAMPLING = {"replacing accounted as removing", "linear amplification"}  # no other check sees these
 
-def verdict(method, promises):
+
+def verdict(method, promises, samples=10_000):
+    """Lower bounds hold with their confidence for any number of samples: fewer show less, and raise no more false alarms."""
     (promise,) = promises
-    quick = {} if isinstance(promise, Local) else {"samples": 60_000, "outside": False}
+    quick = {} if isinstance(promise, Local) else {"samples": samples, "outside": False}
     return audit_method(method, promise, runs=1, **quick).verdict
+
+
+def closer(method, promises):
+    return verdict(method, promises, samples=60_000)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -26,9 +33,10 @@ def test_every_mutant_of_the_conformance_suite_turns_the_audit_red(name):
 @pytest.mark.parametrize("name", MORE_MUTANTS)
 def test_mutants_of_sampling_accounting_and_local_randomizers_turn_the_audit_red(name):
     plant, build, promise = MORE_MUTANTS[name]
-    assert remembered(verdict, build(), promise) == GREEN
+    look = closer if name in BY_SAMPLING else verdict
+    assert remembered(look, build(), promise) == GREEN
     with plant():
-        assert verdict(build(), [promise]) == RED
+        assert look(build(), [promise]) == RED
 
 
 def test_there_are_more_than_a_dozen_mutants():

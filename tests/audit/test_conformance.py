@@ -18,16 +18,17 @@ from graphveil.methods.gap import Gap
 from graphveil.methods.mlp import Mlp
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.privacy.promise import NodeLevel
-from tests.audit.healthy import remembered
+from tests.audit.healthy import remembered, stopping_at_the_first_failure
 from tests.audit.mutants import MUTANTS
 
+OWN = {"steps": 4, "hidden": 4, "epochs": 2}  # hidden and epochs are those of the ordinary network at edge level
 DPDGC = {"steps": 3, "code_steps": 3, "width": 4, "epochs": 2}
 DPAR = {"steps": 3, "sources": 6, "hidden": 4, "projection": 3, "batch_size": 3}
 NIP = {"steps": 3, "width": 4, "epochs": 2}
 GAP = Gap(steps=4, hidden=4, epochs=2)
 SOUND = [
-    DpMlp(steps=4),
-    DpMlp(steps=4, centring=0.0),
+    DpMlp(**OWN),
+    DpMlp(**OWN, centring=0.0),
     DpMlp(network="paper", epochs=6, hidden=8, batch_size=5),
     Gap(steps=4, epochs=2),
     GAP,
@@ -41,13 +42,13 @@ SOUND = [
     Dpdgc(**DPDGC, codes="random", row_norm=0.25),
     Dpar(**DPAR),
     Dpar(**DPAR, select="em0", pagerank="push"),
-    Dpar(**DPAR, select="em1", inductive=False),
+    Dpar(**DPAR | {"batch_size": None}, select="em1", inductive=False),
     Dpar(**DPAR, graph_rate=0.7),
     Dpar(**DPAR | {"batch_size": None}),
     Dpar(**DPAR | {"batch_size": None}, column_rows=2, self_weight=0.0),
     Dpar(**DPAR, route="aggregate"),
-    Dpar(**DPAR, rows="identity"),
-    Dpar(**DPAR, rows="random"),
+    Dpar(**DPAR | {"batch_size": None}, rows="identity"),
+    Dpar(**DPAR | {"batch_size": None}, rows="random"),
     DpSage(steps=3, hidden=4, max_degree=3),
     NipGnn(**NIP),
     NipGnn(**NIP, labels="rr"),
@@ -112,5 +113,5 @@ def test_other_seeds_of_the_suite_pass_too(seed):
 def test_planted_bugs_are_caught(name):
     plant, method, promises = MUTANTS[name]
     remembered(check_private_method, method, *promises)  # healthy without the bug, so it is the bug that is caught
-    with plant(), pytest.raises(ConformanceError):
+    with plant(), stopping_at_the_first_failure(), pytest.raises(ConformanceError):
         check_private_method(method, promises)

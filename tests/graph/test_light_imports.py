@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -27,12 +26,21 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("work", WORK)
-def test_light_work_loads_no_heavy_library(work: str, tmp_path: Path) -> None:
-    script = f"{WORK[work]}\nimport sys; print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The heavy libraries that are there after each piece of work, all done by one process one after the other."""
+    count = f"print('loaded:', *({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
+    script = "\n".join(["import sys", *(f"{work}\n{count}" for work in WORK.values())])
+    folder = tmp_path_factory.mktemp("light")
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert not HEAVY & set(done.stderr.split())
+    lines = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("loaded:")]
+    return dict(zip(WORK, map(set, lines), strict=True))
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_light_work_loads_no_heavy_library(work: str, loaded: dict[str, set[str]]) -> None:
+    assert not loaded[work]
 
 
 def test_every_public_name_is_listed_once_and_exists() -> None:

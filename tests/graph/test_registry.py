@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from graphveil.graph import cards, load_dataset, statistics
 from graphveil.graph.data.load import local_arrays
-from graphveil.graph.data.measures import class_insensitive_homophily, edge_homophily
+from graphveil.graph.data.measures import Statistics, class_insensitive_homophily, edge_homophily
 from graphveil.graph.data.places import availability
 from graphveil.graph.data.sources import content_digest
 from graphveil.graph.formats.npz import read_arrays
@@ -35,6 +36,12 @@ PAPERS = {
     "dpar": ["cora-ml", "ms-academic", "coauthor-cs", "reddit", "coauthor-physics"],
     "graphprivatizer": ["cora", "lastfm-asia", "pubmed", "facebook-pages", "amazon-photo"],
 }
+
+
+@cache
+def figures_of(name: str, variant: str) -> Statistics:
+    """Of a prepared data set, computed once for all tests that look at it."""
+    return statistics(load_dataset(name, prepare=variant))
 
 
 def readme_rows(folder: str) -> dict[str, list[str]]:
@@ -94,7 +101,7 @@ def test_prepared_variants_have_the_printed_sizes_or_explain_the_difference(
     if availability(name) != "here":
         pytest.skip(f"{name} is not in the data folder")
     entry = cards()[name].variants[variant]
-    figures = statistics(load_dataset(name, prepare=variant))
+    figures = figures_of(name, variant)
     mine = {
         "nodes": figures.nodes,
         "edges": figures.arcs if entry.counts == "arcs" else figures.edges,
@@ -119,8 +126,7 @@ def test_prepared_variants_have_the_printed_sizes_or_explain_the_difference(
     ],
 )
 def test_the_homophily_printed_by_dpdgc_is_reproduced(name: str, printed: float, shared_data: str) -> None:
-    figures = statistics(load_dataset(name, prepare="dpdgc"))
-    assert round(figures.class_homophily, 4) == printed
+    assert round(figures_of(name, "dpdgc").class_homophily, 4) == printed
 
 
 def test_content_checksums_of_pyg_sources_are_those_of_the_known_files(shared_data: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import per_example
 import pytest
 import scipy.sparse as sp
 import torch
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.rows import SparseRows
 from graphveil.learn import MLP, Branches, Linear, Network, clipped_gradient_sum
+from tests.learn import per_example
 
 CLIPS = (None, 1e-3, 0.5, 100.0)
 

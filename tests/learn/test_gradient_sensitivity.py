@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import per_example
 import pytest
 import scipy.sparse as sp
 import torch
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from graphveil.graph.rows import DenseRows, SparseRows
 from graphveil.learn import MLP, Branches, CentredRows, clipped_gradient_sum
 from graphveil.privacy.noise import summation_error
+from tests.learn import per_example
 
 HOSTILE = (5e-324, 1e-320, 1e-200, 1e-162, 1e-9, 1.0, 1e9, 1e76, 1e153, 1e155, 1e300, np.inf, np.nan)
 

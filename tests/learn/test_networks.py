@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import per_example
 import pytest
 import scipy.sparse as sp
 import torch
@@ -20,6 +19,7 @@ from graphveil.learn import (
     take,
 )
 from graphveil.methods.common.branches import branch_network, branch_parameters
+from tests.learn import per_example
 
 
 def test_a_chain_computes_what_the_same_torch_modules_compute():

@@ -1,6 +1,7 @@
 """LGA-PGNN and LDP-GNN: readings and their certificates, augmentation, holders, and that only reports are used."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,6 +27,13 @@ def graph():
     data = powerlaw_sbm(nodes=400, classes=3, features=6, seed=1)
     data.x = (data.x - data.x.min()) / (data.x.max() - data.x.min())
     return random_split(data, seed=1, fractions=(0.5, 0.25, 0.25))
+
+
+@pytest.fixture(autouse=True)
+def quick_generator(monkeypatch):
+    """Neighbours from an auto-encoder of a few steps: how well it learns is seen in ``test_augmentation.py``."""
+    quick = partial(augmentation.train_auto_encoder, steps=20)
+    monkeypatch.setattr(augmentation, "train_auto_encoder", quick)
 
 
 @pytest.mark.parametrize("backbone", NAMES)
