@@ -1,8 +1,9 @@
 """Where data sets may be found on this machine: folders, and Cora in an installed ``graphdatascience`` wheel.
 
-With the wheel (Apache-2.0) a first run needs no download of data. The package is never imported: its two Parquet files are found through the installation's metadata, checked against
-known sha256 sums, and read with pyarrow. A committed index gives Planetoid's node order and class codes, so that the
-arrays equal those of ``cora.npz`` and equal seeds give equal splits. Feature columns already agree.
+With the wheel (Apache-2.0) a first run needs no download of data. The package is never imported: its two Parquet files are found
+through the installation's metadata, checked against known sha256 sums, and read with pyarrow. A committed index gives Planetoid's
+node order and class codes, so that the arrays equal those of ``cora.npz`` and equal seeds give equal splits. Feature columns
+already agree.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
         return (*super().public_statements(promise), EDGES_PUBLIC)
 
     def train(self, server: Server) -> ScoresPredictor:
-        from graphveil.learn import networks
+        from graphveil.learn import backbones
         from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
 
         edges = server.raw_edges
@@ -78,7 +78,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
         inputs = self.inputs(server, edges)
         labels = NoisyLabels.heard(server)
         seed = int(server.coins.integers(2**31))
-        build = getattr(networks, self.network)
+        build = getattr(backbones, self.network)
         kept = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
         return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch}, public=True)
 
