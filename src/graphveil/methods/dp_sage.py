@@ -20,7 +20,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity
 from graphveil.methods.common.branches import branch_parameters
 from graphveil.methods.common.group_training import calibrated, descend_on_groups, group_release
@@ -52,16 +52,7 @@ class DpSage(PrivateMethod):
         table_share: part of the budget for the aggregation at inference.
     """
 
-    card = Card(
-        name="dp-sage",
-        summary="one-layer GraphSAGE: private gradients over groups of neighbours, noisy aggregation at inference",
-        paper="Node-Level Differentially Private Graph Neural Networks (Daigavane et al., 2022); a baseline of three papers",
-        trust="one trusted curator",
-        protects="features, labels and contacts (node level)",
-        public="number of nodes, feature width, classes, which nodes are for training",
-        formula="logits = head(selu([U x_i, V sum_k w_k x_k])); at inference the sum carries Gaussian noise",
-        when="as a baseline: the noise grows with the number of rows a person touches, so gap and ballot are better",
-    )
+    card = card("dp-sage")
 
     supports = frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in PEOPLE for relation in Relation)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
@@ -41,16 +41,7 @@ class EdgeRand(PrivateMethod):
         hidden, epochs, learning_rate, weight_decay, dropout: the network and its training.
     """
 
-    card = Card(
-        name="edge-rand",
-        summary="flips every pair of nodes with a coin, then trains an ordinary graph network on the noisy graph",
-        paper="EdgeRand: LinkTeller (Wu, Long, Zhang and Li, IEEE S&P 2022); RandEdge+SAGE in DPDGC (NeurIPS 2023)",
-        trust="one trusted curator (a local version would need one report per pair)",
-        protects="edges (edge level), with pure epsilon",
-        public="number of nodes, features and labels of all nodes",
-        formula="pair (i, j) changes with probability 1/(e^eps + 1); then GraphSAGE, GCN or SGC",
-        when="small graphs at large epsilon; at epsilon 1 more than a quarter of all pairs are noise, so gap or mlp win",
-    )
+    card = card("edge-rand")
 
     supports = frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in EDGES)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.settings import Settings
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from graphveil.learn.backbones import TwoLayers
 
 
-def _card(name: str, long_name: str, paper: str, formula: str) -> Card:
-    return Card(
-        name=name,
-        summary=f"{long_name}, trained and used on the raw graph; not private",
-        paper=paper,
-        trust="no protection of anything",
-        protects="nothing",
-        public="everything",
-        formula=formula,
-        when="as the non-private line, or on a graph that is public anyway",
-    )
-
-
 class Sage(PrivateMethod):
     """Two-layer GraphSAGE with mean aggregation.
 
@@ -48,12 +35,7 @@ class Sage(PrivateMethod):
         epochs, learning_rate, weight_decay, dropout: full-batch Adam.
     """
 
-    card = _card(
-        "sage",
-        "GraphSAGE",
-        "Inductive Representation Learning on Large Graphs (Hamilton, Ying and Leskovec, NeurIPS 2017)",
-        "h = selu(X U + mean_N(X) V), logits = h U' + mean_N(h) V'",
-    )
+    card = card("sage")
     backbone: ClassVar[str] = "sage"
     supports = frozenset[Guarantee]()
 
@@ -80,24 +62,14 @@ class Sage(PrivateMethod):
 class Gcn(Sage):
     """Two-layer graph convolutional network."""
 
-    card = _card(
-        "gcn",
-        "a graph convolutional network",
-        "Semi-Supervised Classification with Graph Convolutional Networks (Kipf and Welling, ICLR 2017)",
-        "logits = S selu(S X U) U', S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
-    )
+    card = card("gcn")
     backbone = "gcn"
 
 
 class Sgc(Sage):
     """Simplified graph convolution: two propagations and one linear layer."""
 
-    card = _card(
-        "sgc",
-        "simplified graph convolution",
-        "Simplifying Graph Convolutional Networks (Wu et al., ICML 2019)",
-        "logits = S^2 X U, S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
-    )
+    card = card("sgc")
     backbone = "sgc"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.private_training import parameter_count
 from graphveil.methods.common.trainer import EDGES, OPEN_RATE, OpenTrainer, Trainer
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
@@ -31,16 +31,7 @@ class Mlp(PrivateMethod):
         best_epoch: keep the epoch with the best validation accuracy instead of the last.
     """
 
-    card = Card(
-        name="mlp",
-        summary="an ordinary network on a node's own features; not private",
-        paper="baseline of every paper here",
-        trust="no protection of features and labels",
-        protects="edges only, by never reading them",
-        public="everything but the edges",
-        formula="softmax(W3 selu(W2 selu(W1 x)))",
-        when="as the non-private line, or at edge level where it costs nothing",
-    )
+    card = card("mlp")
     supports = EDGES
 
     hidden: Count = 64

@@ -32,7 +32,7 @@ from graphveil.methods.ballot.edge import edge_releases, learn_edge
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
 from graphveil.methods.base import PUBLIC_COINS, PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
 from graphveil.methods.options import Count, NonNegative, Positive, Share
 from graphveil.privacy.curator import Curator
@@ -80,16 +80,7 @@ class Ballot(PrivateMethod):
         epochs: of the public networks at edge level.
     """
 
-    card = Card(
-        name="ballot",
-        summary="neighbours cast noisy ballots for their class; only the tallies of the nodes asked about are released",
-        paper="graphveil's own method",
-        trust="one trusted curator",
-        protects="features, labels and contacts (node and k-neighbor level); edges (edge level)",
-        public="number of nodes, feature width, classes, which nodes train, calibrate and are asked about",
-        formula="logits_i = a log p(x_i) + b (sum_k A_ik w_k h_k + N(0, sigma^2)) + c",
-        when="the first method to try at every level; on tiny sparse graphs at small epsilon it falls back to dp-mlp",
-    )
+    card = card("ballot")
 
     supports = frozenset(
         [

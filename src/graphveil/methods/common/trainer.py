@@ -15,7 +15,6 @@ import numpy as np
 from graphveil.methods.common.own_predictor import own_optimizer
 from graphveil.methods.common.private_training import descend_privately
 from graphveil.privacy.curator import Curator, PaperCurator
-from graphveil.privacy.plan import Gap
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
@@ -29,12 +28,6 @@ OPEN_RATE = 3e-3  # Adam's step size in ordinary training
 EDGES = frozenset(
     Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT)
     for adjacency in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
-)
-SELECTION = Gap(
-    "D8",
-    "the epoch is chosen by accuracy on private validation labels, which no budget pays for",
-    check="unaccounted",
-    release="selection",
 )
 
 

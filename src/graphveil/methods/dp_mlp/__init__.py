@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own, own_releases
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
 from graphveil.methods.common.trainer import EDGES, PrivateTrainer, records_are_public
@@ -54,17 +54,7 @@ class DpMlp(PrivateMethod):
         hidden, layers, epochs: the paper network, and the ordinary network at edge level.
     """
 
-    card = Card(
-        name="dp-mlp",
-        summary="a classifier on a node's own features; reads no edges",
-        paper="baseline of GAP (Sajadmanesh et al., USENIX Security 2023) and DPDGC (Chien et al., NeurIPS 2023); "
-        "default network: the own predictor of Ballot",
-        trust="one trusted curator",
-        protects="features and labels (edges are never read)",
-        public="number of nodes, feature width, classes, which nodes are for training",
-        formula="W <- W - lr/n (sum_i clip((p_i - y_i) x_i^T) + N(0, sigma^2))",
-        when="when edges say little or epsilon is small; the line every private graph method has to beat",
-    )
+    card = card("dp-mlp")
     supports = EDGES | PEOPLE
 
     network: Literal["own", "paper"] = "own"

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.card import gaps
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import SELECTION, PaperTrainer, published_trainer, records_are_public
+from graphveil.methods.common.trainer import PaperTrainer, published_trainer, records_are_public
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.mlp import Mlp, NetworkPredictor, network_parameters, train_network
 from graphveil.methods.options import Count, Positive
@@ -29,7 +30,7 @@ class PublishedDpMlp(PrivateMethod):
     """
 
     card = DpMlp.card
-    gaps = (SELECTION,)
+    gaps = gaps("dp-mlp")
     curator: ClassVar[type[Curator]] = PaperCurator
     supports = DpMlp.supports
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.group_training import calibrated
 from graphveil.methods.common.own_predictor import mean_release, release_centre
 from graphveil.methods.dpar.algorithm import choose_sources, learn_from_everybody, learn_from_table, release_rows
@@ -68,18 +68,7 @@ class Dpar(PrivateMethod):
         inductive: train on the graph among training and calibration nodes only.
     """
 
-    card = Card(
-        name="dpar",
-        summary="privately chosen PageRank neighbours of a few sources, private training, free inference on a public graph",
-        paper="DPAR: Decoupled Graph Neural Networks with Node-Level Differential Privacy (paper 003)",
-        trust="one trusted curator",
-        protects="features, labels and all edges of a person, on arbitrary graphs (node level)",
-        public="number of nodes, feature width, classes, which nodes are for training, the source slots; at inference with "
-        "access='public-graph' the graph and features given",
-        formula="softmax(Pi f(X)), Pi = top-K of noisy PageRank rows; inference L <- (1-a) D^-1 A L + a L_0",
-        when="when the strongest node adjacency is needed; the private choice of neighbours is close to uniform at every usual "
-        "epsilon, so expect a features-only model: rows='identity' was more accurate at every epsilon measured",
-    )
+    card = card("dpar")
     supports = frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in PEOPLE for relation in Relation)
 
     select: Literal["gm", "em0", "em1"] = "gm"

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.card import gaps
 from graphveil.methods.dpar import SOURCES_PUBLIC, TAKING_PART_IS_SECRET, Dpar
 from graphveil.methods.dpar.algorithm import choose_sources, learn_from_rows, release_rows
 from graphveil.methods.dpar.bounds import Ranking, everybody
@@ -25,26 +26,12 @@ from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Laplace
-from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
+from graphveil.privacy.plan import Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 EPOCHS = 200
-LINEAR = Gap(
-    "P1",
-    "sampling slots at rate q' is said to cost q' eps; it costs log(1 + q'(e^eps - 1)): claimed 1 is 8.70, claimed 8 is 86.5",
-    check="promise",
-)
-COLUMNS = Gap(
-    "P2",
-    "the column norm tau of Pi is taken for the sensitivity of clipped gradients; clipping is not linear, so every row that "
-    "mentions a person may turn round, and the own label moves the own row",
-    check="sensitivity",
-    release="gradient",
-)
-BATCHES = Gap("P5", "batches come from the M rows, rate B/M; the rate counted is B/N", check="promise")
-ROOT_TWO = Gap("P6", "rows of norm C1 can be sqrt 2 C1 apart; the noise covers C1", check="promise")
 
 
 class PublishedDpar(PrivateMethod):
@@ -66,7 +53,7 @@ class PublishedDpar(PrivateMethod):
     """
 
     card = Dpar.card
-    gaps = (LINEAR, COLUMNS, BATCHES, ROOT_TWO)
+    gaps = gaps("dpar")
     curator: ClassVar[type[Curator]] = PaperCurator
     supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
 
@@ -99,7 +86,7 @@ class PublishedDpar(PrivateMethod):
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
-        gaps = tuple(gap for gap in self.gaps if gap is not ROOT_TWO or self.select == "gm")
+        gaps = tuple(gap for gap in self.gaps if gap.code != "P6" or self.select == "gm")
         ranking, n = self.ranking, max(1, facts.count("train"))
         m = ranking.source_count(facts)
         steps = EPOCHS * math.ceil(m / self.batch_size)

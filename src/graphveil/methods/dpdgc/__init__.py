@@ -20,7 +20,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.group_training import calibrated
 from graphveil.methods.common.own_predictor import GROWTH, mean_release
 from graphveil.methods.common.private_training import full_batch_release
@@ -52,18 +52,7 @@ class Dpdgc(PrivateMethod):
         epochs, open_learning_rate, dropout: ordinary training of the classifier at edge level.
     """
 
-    card = Card(
-        name="dpdgc",
-        summary="learns a code per node from the edges alone, sums neighbours' codes with noise, and joins them to own features",
-        paper="Differentially Private Decoupled Graph Convolutions for Multigranular Topology Protection, NeurIPS 2023",
-        trust="one trusted curator",
-        protects="edges (edge level); features, labels and contacts (k-neighbor and node level)",
-        public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
-        formula="Z = unit(A_w W + N(0, sigma^2) + b); logits = head(selu([X U, Z V])), or X U + Z V",
-        when="few protected edges per person (k = 1); at node level codes='labels' is the better choice: nothing to learn, "
-        "sensitivity 1. The authors' released code loses the normalisation of W, so its noise is about 1e8 times "
-        "smaller than its accounting assumes: its printed figures are not comparable with any private run",
-    )
+    card = card("dpdgc")
     supports = EDGES | {
         Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
         *(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation),

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.card import gaps
 from graphveil.methods.common.private_training import LEMMA, poisson_batches
 from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
 from graphveil.methods.dpdgc import Dpdgc
@@ -29,42 +30,12 @@ from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
-from graphveil.privacy.plan import Gap, Plan, Release
+from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
-DIRECTED = Gap(
-    "A1",
-    "the noise covers one directed entry; a friendship is stored in both lists, so two rows of the table and of every "
-    "gradient sum move",
-    check="promise",
-)
-CAP = Gap(
-    "D3",
-    "lists are cut to D entries by the code: when a person comes or goes, their contacts' lists take in or drop others, so "
-    "far more than the counted rows move (epsilon 4.38 becomes about 17.6 at n = 2000, D = 100)",
-    check="sensitivity",
-    release="table",
-)
-ROWS = Gap(
-    "D4",
-    "replacing a person touches the rows of old and new contacts and the own one, 2D + 1 of them; D + 1 are counted",
-    check="promise",
-)
-ROOT = Gap(
-    "D5",
-    "'group size' is not defined in the paper; the authors' code multiplies the noise by 2 sqrt(group), but a sum moves in "
-    "proportion to the group",
-    check="promise",
-)
-TWO_CLIPS = Gap(
-    "D6",
-    "replacing a person exchanges one clipped gradient for another and moves the classifier's sum by two clipping norms; the "
-    "noise covers one",
-    check="sensitivity",
-    release="classifier",
-)
+DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS = gaps("dpdgc")
 
 
 class PublishedDpdgc(PrivateMethod):
@@ -80,7 +51,7 @@ class PublishedDpdgc(PrivateMethod):
     """
 
     card = Dpdgc.card
-    gaps = (DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS)
+    gaps = gaps("dpdgc")
     curator: ClassVar[type[Curator]] = PaperCurator
     supports = EDGES | {
         Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),

@@ -19,7 +19,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate
 from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
 from graphveil.methods.gap.algorithm import perturb_aggregations
@@ -47,16 +47,7 @@ class Gap(PrivateMethod):
         epochs, open_learning_rate, weight_decay, dropout: ordinary training at edge level.
     """
 
-    card = Card(
-        name="gap",
-        summary="aggregates learned embeddings over several hops and perturbs every aggregation",
-        paper="GAP: Differentially Private Graph Neural Networks with Aggregation Perturbation, USENIX Security 2023",
-        trust="one trusted curator",
-        protects="edges (edge level); features, labels and contacts (node and k-neighbor level)",
-        public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
-        formula="H_l = unit(A_w H_{l-1} + N(0, sigma^2)), l = 1..K",
-        when="dense graphs whose neighbours' features matter; on small sparse graphs dp-mlp is the line to beat",
-    )
+    card = card("gap")
     supports = EDGES | {
         Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
         *(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation),

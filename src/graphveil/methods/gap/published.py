@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import EDGES, SELECTION, PaperTrainer, published_trainer
+from graphveil.methods.common.trainer import EDGES, PaperTrainer, published_trainer
 from graphveil.methods.gap import Gap as SoundGap
 from graphveil.methods.gap.algorithm import perturb_aggregations
 from graphveil.methods.gap.bounds import open_releases
@@ -26,23 +27,12 @@ from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
-from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
+from graphveil.privacy.plan import Plan, Release, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
-DIRECTED = Gap(
-    "A1",
-    "the noise covers one directed entry; a friendship is stored in both lists, so two rows move and sqrt 2 is needed",
-    check="promise",
-)
-CAP = Gap(
-    "D3",
-    "lists are cut to D entries by the code: when a person leaves or changes, their contacts' lists take in others, "
-    "so far more than D rows move and the stated bound (sqrt D, for replacement 2 sqrt D) is none",
-    check="sensitivity",
-    release="hop",
-)
+DIRECTED, CAP, SELECTION = gaps("gap")
 
 
 class PublishedGap(PrivateMethod):
@@ -57,7 +47,7 @@ class PublishedGap(PrivateMethod):
     """
 
     card = SoundGap.card
-    gaps = (DIRECTED, CAP, SELECTION)
+    gaps = gaps("gap")
     curator: ClassVar[type[Curator]] = PaperCurator
     supports = EDGES | {
         Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),

@@ -11,8 +11,9 @@ import numpy as np
 
 from graphveil.exchange.randomizers import LaplaceRows
 from graphveil.exchange.server import Server
+from graphveil.methods.card import card
 from graphveil.methods.common.reporting import RangeOptions
-from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
+from graphveil.methods.lga_pgnn.report_gnn import ReportGnn
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local
 from graphveil.privacy.noise import Array
@@ -36,12 +37,7 @@ class LapGnn(RangeOptions, ReportGnn):
         hidden, epochs, learning_rate, weight_decay, dropout: of training.
     """
 
-    card = baseline_card(
-        "lap-gnn",
-        "Laplace noise on every attribute, a graph network on public edges",
-        "features and label of one vertex",
-        "GNN(x + Laplace(d (upper - lower)/epsilon))",
-    )
+    card = card("lap-gnn")
 
     def randomizer(self, facts: PublicFacts, budget: float) -> LaplaceRows:
         return LaplaceRows(budget, facts.features, self.lower, self.upper)
@@ -65,12 +61,7 @@ class RandGnn(ReportGnn):
         hidden, epochs, learning_rate, weight_decay, dropout: of training.
     """
 
-    card = baseline_card(
-        "rand-gnn",
-        "four graph layers on small random numbers instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(GNN(z)), z Gaussian with standard deviation 0.01",
-    )
+    card = card("rand-gnn")
     reads_features = False
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
@@ -92,12 +83,7 @@ class RandomFeaturesGnn(ReportGnn):
         hidden, epochs, learning_rate, weight_decay, dropout: of training.
     """
 
-    card = baseline_card(
-        "random-features-gnn",
-        "a graph network on random numbers instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(z), z standard normal",
-    )
+    card = card("random-features-gnn")
     reads_features = False
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
@@ -114,12 +100,7 @@ class DegreeGnn(ReportGnn):
         hidden, epochs, learning_rate, weight_decay, dropout: of training.
     """
 
-    card = baseline_card(
-        "degree-gnn",
-        "a graph network on one-hot degrees instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(one-hot(min(degree, width - 1)))",
-    )
+    card = card("degree-gnn")
     reads_features = False
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:

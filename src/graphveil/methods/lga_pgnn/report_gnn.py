@@ -16,7 +16,6 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
 from graphveil.methods.common.reporting import TrainingOptions, vertex_rounds
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
@@ -94,17 +93,3 @@ class ReportGnn(TrainingOptions, LocalMethod):
 
     def _reads_none(self) -> InputError:
         return InputError(f"{self.name} reads no features: use --features-epsilon withheld")
-
-
-def baseline_card(name: str, summary: str, protects: str, formula: str) -> Card:
-    """The card of a baseline of LGA-PGNN."""
-    return Card(
-        name=name,
-        summary=summary,
-        paper="baseline of LGA-PGNN (IEEE TIFS 2023)",
-        trust="nobody for features and labels; edges are sent in the clear",
-        protects=protects,
-        public="edges (raw), who is labelled",
-        formula=formula,
-        when="to compare with lga-pgnn",
-    )

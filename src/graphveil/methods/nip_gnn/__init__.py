@@ -19,7 +19,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.group_training import calibrated
 from graphveil.methods.common.own_predictor import GROWTH, own_optimizer
 from graphveil.methods.common.private_training import descend_privately, full_batch_release
@@ -57,16 +57,7 @@ class NipGnn(PrivateMethod):
         epochs, open_learning_rate: training on released values (``labels="rr"``).
     """
 
-    card = Card(
-        name="nip-gnn",
-        summary="noise scaled by each node's influence, residual aggregation over several hops",
-        paper="NIP-GNN: node-level individual private graph neural network (anonymous submission, paper 000)",
-        trust="one trusted curator",
-        protects="features, labels and contacts (node level)",
-        public="number of nodes, feature width, classes, which nodes are for training; published also D_max",
-        formula="H_u = sum_j w_j x_j + s_u N, s_u by rank; h = (1-g) H + g M, g = max(1 - tau/||M - H||, 0)",
-        when="to study individual noise; published noise drowns everything (signal to noise 0.0002 to 0.009 on Cora)",
-    )
+    card = card("nip-gnn")
     supports = frozenset(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation)
 
     allocation: Literal["adaptive", "uniform"] = "adaptive"

@@ -16,6 +16,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
+from graphveil.methods.card import gaps
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
 from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
@@ -25,7 +26,7 @@ from graphveil.methods.options import Count, Positive, Share
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism, RandomizedResponse
-from graphveil.privacy.plan import Gap, Plan, Release
+from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress
 
@@ -33,34 +34,8 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists
 
 AS_STATED = "as the paper states it"
-CEILING = Gap(
-    "N1",
-    "beta_u is capped by the neighbours' degrees, so a hub among leaves gets D_max times the budget: the loss is (D + 1)/2 "
-    "eps_A (3.0 for a star of 5 leaves, 84.5 for Cora's largest degree)",
-    check="sensitivity",
-    release="aggregation",
-)
-SCALES = Gap(
-    "N2",
-    "ranks, and with them everybody's noise scale, are computed from private features and edges: rows that do not touch the "
-    "changed node get another scale, and the loss is infinite",
-    check="unaccounted",
-    release="scales",
-)
-SHIFTED = Gap("N2", SCALES.text, check="sensitivity", release="aggregation")
-DEGREES = Gap(
-    "N5",
-    "noisy edges are thinned with the true degree; a node without edges and one with edges have disjoint outputs",
-    check="unaccounted",
-    release="degrees",
-)
-CUT = Gap(
-    "D3",
-    "lists longer than D_max are cut by the code (section 5.2.5): when a person leaves, others move up into the lists, so more "
-    "than the counted rows move",
-    check="sensitivity",
-    release="aggregation",
-)
+CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
+SHIFTED = replace(SCALES, check="sensitivity", release="aggregation")
 
 
 class PublishedNipGnn(PrivateMethod):
@@ -79,7 +54,7 @@ class PublishedNipGnn(PrivateMethod):
     """
 
     card = NipGnn.card
-    gaps = (CEILING, SCALES, DEGREES, CUT)
+    gaps = gaps("nip-gnn")
     curator: ClassVar[type[Curator]] = PaperCurator
     supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
 
@@ -106,7 +81,7 @@ class PublishedNipGnn(PrivateMethod):
             raise InputError("nip-gnn: aggregation_share, edge_share and label_share must add up to at most 1")
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
-        gaps: tuple[Gap, ...] = (CUT,)
+        gaps = [CUT]
         if self.allocation == "adaptive":
             gaps += (CEILING, SCALES) if self.beta_rule == "printed" else (SCALES, SHIFTED)
         gaps += (DEGREES,) if self.degree_sampling else ()
@@ -126,7 +101,7 @@ class PublishedNipGnn(PrivateMethod):
             Release("labels", labels, {"train": 1.0}, AS_STATED),
         )
         claim = promise.epsilon if promise.private else None
-        return Plan(promise, facts, releases, claim=claim, gaps=gaps, provable=False)
+        return Plan(promise, facts, releases, claim=claim, gaps=tuple(gaps), provable=False)
 
     def _per_pair(self, promise: Promise) -> float:
         """The epsilon of one pair of nodes."""
