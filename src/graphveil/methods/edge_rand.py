@@ -10,29 +10,27 @@ and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
+from graphveil.methods.base import EDGES
 from graphveil.methods.card import card
-from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
-from graphveil.methods.options import Count, Fraction, NonNegative, Positive
+from graphveil.methods.gnn import GnnPredictor, GraphNetwork
+from graphveil.methods.options import Count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
 
-EDGES = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
 
-
-class EdgeRand(PrivateMethod):
+class EdgeRand(GraphNetwork):
     """A graph network on a graph whose pairs were flipped at random.
 
     Args:
@@ -42,16 +40,11 @@ class EdgeRand(PrivateMethod):
     """
 
     card = card("edge-rand")
-
-    supports = frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in EDGES)
+    supports = EDGES
 
     backbone: Literal["sage", "gcn", "sgc"] = "sage"
     max_edges: Count = 50_000_000
-    hidden: Count = 64
     epochs: Count = 100
-    learning_rate: Positive = 0.01
-    weight_decay: NonNegative = 5e-4
-    dropout: Fraction = 0.5
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if not promise.private:
@@ -68,16 +61,11 @@ class EdgeRand(PrivateMethod):
         lemma = "one edge decides one pair, and each pair has its own coin"
         return Plan(promise, facts, (Release("edges", mechanism, {EDGE: 1.0}, lemma),))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GnnPredictor:
         directed, facts = _directed(curator.plan.promise), curator.facts
         joined = curator.release("edges", lambda private: pair_numbers(private, directed))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
-        shape = NetworkShape(self.backbone, facts.features + 1, self.hidden, facts.classes)
-        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
-        return GnnPredictor(shape, network, arcs)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
-        return GnnPredictor.restore(config, arrays)
+        return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress), arcs)
 
 
 def _directed(promise: Promise) -> bool:

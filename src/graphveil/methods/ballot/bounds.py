@@ -36,7 +36,8 @@ from graphveil.errors import PrivacyError
 from graphveil.methods.common.aggregation import k_neighbor_sensitivity
 from graphveil.methods.common.own_predictor import own_slots
 from graphveil.methods.common.private_training import full_batch_slot
-from graphveil.methods.common.settings import Settings
+from graphveil.methods.common.trainer import FullBatch
+from graphveil.methods.options import Count, NonNegative, Share
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Slot
 from graphveil.privacy.promise import Adjacency, Promise, Relation
@@ -44,24 +45,23 @@ from graphveil.privacy.promise import Adjacency, Promise, Relation
 RECEIVERS = ("calibration", "query")
 SPREAD = 4  # hop 1 under k-neighbor: weights are floored at SPREAD * k
 COMBINER_CLIP = 1.0
-TABLES = ("mass", "probe", "votes", "hop 1", "hop 2")
 
 
-@dataclass(frozen=True)
-class Shares(Settings):
-    """The parts of mu^2 that stages may take, as the options of the same names say."""
+class Shares(FullBatch):
+    """The parts of mu^2 that stages may take, and the steps of the own predictor."""
 
-    centring: float
-    mass_share: float
-    probe_share: float
-    test_share: float
-    least_votes: float
-    most_votes: float
-    votes_slope: float
-    first_hop_share: float
-    k_first_hop_share: float
-    second_hop_share: float
-    accuracy_share: float
+    steps: Count = 50
+    centring: Share = 0.03
+    mass_share: Share = 0.01
+    probe_share: Share = 0.10
+    test_share: Share = 0.20
+    least_votes: Share = 0.1
+    most_votes: Share = 0.6
+    votes_slope: NonNegative = 0.35
+    first_hop_share: Share = 0.17
+    k_first_hop_share: Share = 0.25
+    second_hop_share: Share = 0.33
+    accuracy_share: Share = 0.2
 
     @property
     def rest(self) -> float:
@@ -77,11 +77,7 @@ class Shares(Settings):
         shares = [self.mass_share + rest * self.most_votes, 2 * rest * votes]
         if structural:
             first, second = self.first_hop_share, self.second_hop_share
-            shares += [
-                self.mass_share + rest * (self.probe_share + first + second),
-                2 * rest * first,
-                2 * rest * second,
-            ]
+            shares += [self.mass_share + rest * (self.probe_share + first + second), 2 * rest * max(first, second)]
         return max(shares)
 
     def of_rows(self, structural: bool) -> float:
@@ -166,33 +162,23 @@ def slots_of(
         lemma = f"table {name!r} of ballot/bounds.py, {promise.adjacency}"
         return Slot(name, bounds.tables[name], 1.0, rows * width, lemma)
 
+    def combiner(name: str, size: int) -> Slot:
+        bound = {"calibration": COMBINER_CLIP}
+        return full_batch_slot(name, promise, bound, facts.count("calibration"), size, combiner_steps)
+
     slots: list[Slot] = []
     if receivers and facts.count("calibration"):
-        size = 2 + classes if not structural else 1 + classes * (classes + 1)
-        calibration = {"calibration": COMBINER_CLIP}
+        lemma = "a calibration record adds one term in [-1, 1]"
         slots += [
             table("mass", receivers, 1),
             table("probe", receivers, classes),
-            Slot(
-                "test",
-                {"calibration": 2.0 if replaced else 1.0},
-                1.0,
-                1,
-                "a calibration record adds one term in [-1, 1]",
-            ),
+            Slot("test", {"calibration": 2.0 if replaced else 1.0}, 1.0, 1, lemma),
             table("votes", receivers, classes),
-            full_batch_slot(
-                "combiner", promise, calibration, facts.count("calibration"), 2 + classes, steps=combiner_steps
-            ),
+            combiner("combiner", 2 + classes),
         ]
         if structural:
-            slots += [
-                table("hop 1", facts.nodes, classes),
-                table("hop 2", receivers, classes),
-                full_batch_slot(
-                    "structural combiner", promise, calibration, facts.count("calibration"), size, steps=combiner_steps
-                ),
-            ]
+            slots += [table("hop 1", facts.nodes, classes), table("hop 2", receivers, classes)]
+            slots.append(combiner("structural combiner", 1 + classes * (classes + 1)))
     if facts.count("query"):
         bound = {"query": centred_replace(classes) if replaced else 1.0}
         lemma = "a query record moves its own centred vote"
@@ -218,9 +204,7 @@ class Purse:
         worst, own = max(step.sensitivity.values()), step.sensitivity.get(kind, 0.0)
         if own in (0.0, worst):
             return share if own else 0.0
-        return (
-            share * (own / worst) ** 2 * (1 + 1e-6)
-        )  # the reserve covers rounding, which does not shrink with the bound
+        return share * (own / worst) ** 2 * (1 + 1e-6)  # the reserve covers rounding, which does not shrink so
 
     def pay(self, name: str, share: float) -> float:
         """Take the share from everybody the slot reads, and return it for the curator."""

@@ -65,7 +65,7 @@ def _release(name: str, bounds: dict[str, float], dimension: int, promise: Promi
     return Release(name, Gaussian.for_mu(max(bounds.values()), mu, dimension), bounds, lemma)
 
 
-def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
+def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress) -> ScoresPredictor:
     """Own prediction, first tally, ballots, and weights fitted on public labels."""
     from graphveil.methods.ballot.fit import fit_structural, fit_votes
     from graphveil.methods.ballot.public_records import public_log_probabilities

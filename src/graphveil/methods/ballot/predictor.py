@@ -40,18 +40,13 @@ class BallotPredictor:
             logits[self.receivers] = self.combiner.logits(logits[self.receivers], self.table)
         return logits
 
-    def evidence_logits(self, nodes: int) -> Array:
-        """What the releases alone say: the evidence of the receivers, nothing about anybody's own features."""
-        logits = np.zeros((nodes, len(self.combiner.offset)))
-        if len(self.receivers):
-            logits[self.receivers] = self.table @ self.combiner.mixing + self.combiner.offset
-        return logits
-
     def public_logits(self, nodes: int) -> np.ndarray | None:
         """Scores that may be given to anybody, if they were paid for: noisy for query nodes, evidence alone for others."""
         if self.published is None or self.query is None:
             return None
-        logits = self.evidence_logits(nodes)
+        logits = np.zeros((nodes, len(self.combiner.offset)))
+        if len(self.receivers):
+            logits[self.receivers] = self.table @ self.combiner.mixing + self.combiner.offset
         logits[self.query] += self.published
         return logits
 
@@ -74,7 +69,7 @@ class BallotPredictor:
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> BallotPredictor:
         combiner = Combiner(float(arrays["scale"][0]), arrays["mixing"], arrays["offset"], config["scalar"])
-        own = OwnPredictor.restore(arrays)
+        own = OwnPredictor.restore({}, arrays)
         predictor = cls(config["mode"], own, arrays["receivers"], arrays["table"], combiner)
         predictor.published, predictor.query = arrays.get("published"), arrays.get("query")
         predictor.accuracy = config["accuracy"]

@@ -10,6 +10,7 @@ moves by at most ``clip`` or ``2 clip`` for a training record and not at all for
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,11 +39,11 @@ def own_releases(
 ) -> tuple[Release, ...]:
     """The mean (everybody pays the share ``centring`` of mu^2) and the gradient steps (training records pay the rest)."""
     mean_share = centring if facts.features else 0.0
-    mu = {"mean": 0.0, "own": 0.0}
-    if promise.private:
-        mu = split_mu(promise, {"mean": mean_share, "own": 1 - mean_share})
-    size = (facts.features + 1) * facts.classes
-    own = full_batch_release("own", promise, facts, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
+    mu = (
+        split_mu(promise, {"mean": mean_share, "own": 1 - mean_share}) if promise.private else {"mean": 0.0, "own": 0.0}
+    )
+    size, n = (facts.features + 1) * facts.classes, facts.count("train")
+    own = full_batch_release("own", promise, n, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
     return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
 
 
@@ -63,7 +64,7 @@ def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) 
     bound = _mean_bound(promise)
     everybody = {kind: bound for kind, count in facts.kinds.items() if count}
     size = (facts.features + 1) * facts.classes
-    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps=steps, growth=GROWTH)
+    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps, GROWTH)
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
 
 
@@ -81,7 +82,7 @@ def release_centre(curator: Curator, share: float | None = None, of: np.ndarray 
 
 
 def learn_own(
-    curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
+    curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
     from graphveil.learn import MLP
@@ -120,11 +121,12 @@ def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
     return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
 
 
+@dataclass
 class OwnPredictor:
     """Released numbers: the centre (d) and the weights (C x (d + 1))."""
 
-    def __init__(self, centre: np.ndarray, weights: np.ndarray) -> None:
-        self.centre, self.weights = centre, weights
+    centre: np.ndarray
+    weights: np.ndarray
 
     def logits(self, graph: Graph) -> np.ndarray:
         import torch
@@ -139,5 +141,5 @@ class OwnPredictor:
         return {"centre": self.centre, "weights": self.weights}
 
     @classmethod
-    def restore(cls, arrays: dict[str, np.ndarray]) -> OwnPredictor:
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> OwnPredictor:
         return cls(arrays["centre"], arrays["weights"])

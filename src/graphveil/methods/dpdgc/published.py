@@ -12,33 +12,34 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod
+from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
-from graphveil.methods.common.private_training import LEMMA, poisson_batches
-from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
+from graphveil.methods.common.aggregation import payers
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.private_training import LEMMA
+from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
-from graphveil.methods.dpdgc.bounds import group_of, own_row_statements, payers
-from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.methods.dpdgc.bounds import group_of, own_row_statements
 from graphveil.methods.options import Count, Fraction, Natural, Positive
 from graphveil.privacy.accounting.paper import claimed_noise
-from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS = gaps("dpdgc")
 
 
-class PublishedDpdgc(PrivateMethod):
+class PublishedDpdgc(PaperBatches):
     """DPDGC with the paper's networks, bounds and accounting.
 
     Args:
@@ -52,32 +53,25 @@ class PublishedDpdgc(PrivateMethod):
 
     card = Dpdgc.card
     gaps = gaps("dpdgc")
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = EDGES | {
-        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
-        Guarantee(Level.NODE, Adjacency.NODE, Relation.REPLACE),
-    }
+    predictor = BranchPredictor
+    supports = EDGES | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
+    supports |= guarantees(Adjacency.NODE, relations=(Relation.REPLACE,))
 
-    mode: Literal["published"] = "published"
     width: Count = 64
     hidden: Natural = 64
     max_degree: Count = 100
     row_norm: Positive = 1e-8
-    epochs: Count = 100
-    batch_size: Count = 64
-    learning_rate: Positive = 1e-3
-    clip: Positive = 1.0
     open_epochs: Count = 100
     dropout: Fraction = 0.5
 
-    def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
-        return Shape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
+    def shape(self, facts: PublicFacts, promise: Promise) -> BranchShape:
+        return BranchShape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim, with the truth declared where it is known."""
         if promise.level is Level.NONE:
             return Dpdgc(width=self.width, row_norm=self.row_norm).design(facts, promise)
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        steps, rate = self.batches(facts)
         stages = 1 if promise.level is Level.EDGE else 2
         replacing = replace(promise, relation=Relation.REPLACE)
         scale = claimed_noise(replacing, stages=stages, gaussians=1, steps=steps, rate=rate)
@@ -94,8 +88,8 @@ class PublishedDpdgc(PrivateMethod):
 
     def _releases(self, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
         """Codes, table and classifier with noise multiplier ``scale``, declared at what they really move."""
-        kinds, public, clip = payers(facts, promise), promise.level is Level.EDGE, self.clip
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        public, clip = promise.level is Level.EDGE, self.clip
+        steps, rate = self.batches(facts)
         codes: DpGradient | Exact = Exact(steps)
         table: Gaussian | Exact = Exact()
         last: DpGradient | Exact = Exact(steps)
@@ -110,35 +104,24 @@ class PublishedDpdgc(PrivateMethod):
             table = Gaussian(scale * claimed, facts.nodes * shape.width)
             moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
             replaced = promise.relation is Relation.REPLACE
-            last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
+            last = DpGradient(scale * clip, clip, steps, shape.size, replaces=replaced, **batches)
         releases = (
-            Release("codes", codes, dict.fromkeys(kinds, clip), AS_STATED),
-            Release("table", table, dict.fromkeys(kinds, moved), AS_STATED, not public),
+            Release("codes", codes, payers(facts, promise, clip), AS_STATED),
+            Release("table", table, payers(facts, promise, moved), AS_STATED, not public),
             Release("classifier", last, {"train": clip}, LEMMA),
         )
         return releases[:2] if public else releases
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> BranchPredictor:
         from graphveil.learn import Adam
 
         promise = curator.plan.promise
-        trainer = published_trainer(
-            curator,
-            coins,
-            progress,
-            PrivateTrainer(curator, lambda: Adam(self.learning_rate), progress),
-            epochs=self.open_epochs,
-            learning_rate=self.learning_rate,
-            dropout=self.dropout,
-            batch_size=self.batch_size,
-        )
+        opened = {"epochs": self.open_epochs, "dropout": self.dropout}
+        train = self.trainer(curator, coins, progress, peeks=False, **opened)
         shape = self.shape(curator.facts, promise)
         codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
         cap = self.max_degree if promise.level is Level.NODE else None
-        return decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
-        return DecoupledPredictor.restore(config, arrays)
+        return decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)

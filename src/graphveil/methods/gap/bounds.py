@@ -34,7 +34,8 @@ def stage_releases(
     mu = split_mu(promise, parts) if promise.private else dict.fromkeys(parts, math.inf)
 
     def trained(name: str, size: int, growth: float = 1.0) -> Release:
-        return full_batch_release(name, promise, facts, size, steps=steps, clip=clip, mu=mu[name], growth=growth)
+        n = facts.count("train")
+        return full_batch_release(name, promise, n, size, steps=steps, clip=clip, mu=mu[name], growth=growth)
 
     return (
         *((mean_release(facts, promise, mu["mean"]),) if shares["mean"] else ()),

@@ -13,25 +13,26 @@ As published: ``published.py``. Tests: ``tests/methods/test_nip_gnn.py``, ``test
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
+from graphveil.methods.base import Predictor, PrivateMethod, guarantees
 from graphveil.methods.card import card
-from graphveil.methods.common.group_training import calibrated
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.own_predictor import GROWTH, own_optimizer
-from graphveil.methods.common.private_training import descend_privately, full_batch_release
+from graphveil.methods.common.private_training import calibrated, descend_privately, full_batch_release
 from graphveil.methods.common.scores import KIND, ScoresPredictor
-from graphveil.methods.nip_gnn.algorithm import first_messages, noisy_labels, release_tables
-from graphveil.methods.nip_gnn.bounds import RESERVE, gaussian_tables, label_release, laplace_tables, table_parts
-from graphveil.methods.nip_gnn.predictor import InfluencePredictor, Shape
+from graphveil.methods.nip_gnn.algorithm import first_messages, release_tables
+from graphveil.methods.nip_gnn.bounds import LABEL_LEMMA, RESERVE, gaussian_tables, laplace_tables, table_parts
 from graphveil.methods.options import Count, Natural, NonNegative, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 PAPER_SPLIT, GRADIENT_SPLIT = (0.4, 0.2, 0.4), (0.15, 0.1, 0.75)
@@ -58,7 +59,7 @@ class NipGnn(PrivateMethod):
     """
 
     card = card("nip-gnn")
-    supports = frozenset(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation)
+    supports = guarantees(Adjacency.RECORD)
 
     allocation: Literal["adaptive", "uniform"] = "adaptive"
     residual: bool = True
@@ -93,20 +94,14 @@ class NipGnn(PrivateMethod):
         first, later, labels = GRADIENT_SPLIT if self.labels == "gradients" else PAPER_SPLIT
         return self.aggregation_share or first, self.hop_share or later, self.label_share or labels
 
-    def shape(self, facts: PublicFacts) -> Shape:
+    def shape(self, facts: PublicFacts) -> BranchShape:
         width = self.width if self.messages == "features" else facts.classes
-        return Shape(facts.features, facts.classes, width, self.hops, self.hidden or 0)
-
-    # -- plan ----------------------------------------------------------------------------------------------------
+        return BranchShape(facts.features, facts.classes, width, self.hidden or 0, self.hops)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if self.noise == "laplace":
             return Plan(promise, facts, self._pure_releases(facts, promise))
-        return calibrated(
-            promise,
-            lambda mu: self._gaussian_releases(facts, promise, mu),
-            lambda releases: Plan(promise, facts, releases),
-        )
+        return calibrated(promise, facts, partial(self._gaussian_releases, facts, promise))
 
     def _gaussian_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Shares of mu^2; randomised labels cost C epsilon."""
@@ -116,12 +111,12 @@ class NipGnn(PrivateMethod):
         start = 2 if self.messages == "rr-labels" else 1
         tables = gaussian_tables(parts, total, shape.width, start, facts, promise, mu)
         if self.labels == "rr":
-            return self._in_order(tables, label_release(facts, promise, labels * promise.epsilon))
-        budget = mu * math.sqrt(labels / total)
-        gradient = full_batch_release(
-            "classifier", promise, facts, shape.size, steps=self.steps, clip=self.clip, mu=budget, growth=GROWTH
-        )
-        return *tables, gradient
+            return self._in_order(
+                tables, label_release("labels", facts, promise, labels * promise.epsilon, LABEL_LEMMA)
+            )
+        stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip, "growth": GROWTH}
+        n, budget = facts.count("train"), mu * math.sqrt(labels / total)
+        return *tables, full_batch_release("classifier", promise, n, shape.size, mu=budget, **stage)
 
     def _pure_releases(self, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
         """Laplace tables and randomised labels whose epsilons add up to the promise's, without any delta."""
@@ -129,19 +124,16 @@ class NipGnn(PrivateMethod):
         parts = table_parts(first, later, self.hops, self.allocation == "adaptive")
         total = sum(parts.values()) + labels
         tables = laplace_tables(parts, total, self.shape(facts).width, facts, promise)
-        return self._in_order(tables, label_release(facts, promise, labels / total * promise.epsilon * RESERVE))
+        budget = labels / total * promise.epsilon * RESERVE
+        return self._in_order(tables, label_release("labels", facts, promise, budget, LABEL_LEMMA))
 
     def _in_order(self, tables: tuple[Release, ...], labels: Release) -> tuple[Release, ...]:
         """Labels come first where they are the messages."""
         return (labels, *tables) if self.messages == "rr-labels" else (*tables, labels)
 
-    # -- algorithm -----------------------------------------------------------------------------------------------
-
-    def learn(
-        self, curator: Curator, coins: np.random.Generator, progress: Progress | None
-    ) -> InfluencePredictor | ScoresPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         shape = self.shape(curator.facts)
-        labels = noisy_labels(curator) if self.messages == "rr-labels" else None
+        labels = noisy_labels(curator, "labels") if self.messages == "rr-labels" else None
         tables = release_tables(
             curator,
             first_messages(self.messages, shape, labels),
@@ -151,18 +143,20 @@ class NipGnn(PrivateMethod):
             tau=self.tau if self.residual else None,
         )
         if self.labels == "gradients":
-            predictor = InfluencePredictor.build(shape)
-            predictor.tables = tables
-            predictor.network.initialise(coins)
-            optimizer = own_optimizer(curator.facts, self.learning_rate)
-            descend_privately(curator, "classifier", predictor.network, predictor.inputs, optimizer, progress)
+            predictor = BranchPredictor.build(shape)
+            predictor.tables = {f"table{number}": table for number, table in enumerate(tables)}
+            network, optimizer = (
+                predictor.networks[""].initialise(coins),
+                own_optimizer(curator.facts, self.learning_rate),
+            )
+            descend_privately(curator, "classifier", network, predictor.inputs, optimizer, progress)
             return predictor
         from graphveil.methods.nip_gnn.network import train_calibrated
 
         scores = train_calibrated(
             np.concatenate(tables, axis=1),
             np.zeros((2, 0), dtype=np.int64),
-            noisy_labels(curator) if labels is None else labels,
+            noisy_labels(curator, "labels") if labels is None else labels,
             curator.facts.classes,
             hidden=self.hidden or HIDDEN,
             hops=0,
@@ -174,6 +168,5 @@ class NipGnn(PrivateMethod):
         )
         return ScoresPredictor(scores)
 
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> InfluencePredictor | ScoresPredictor:
-        kind = ScoresPredictor if config.get("kind") == KIND else InfluencePredictor
-        return kind.restore(config, arrays)
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        return (ScoresPredictor if config.get("kind") == KIND else BranchPredictor).restore(config, arrays)

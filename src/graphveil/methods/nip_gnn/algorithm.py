@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.methods.common.aggregation import aggregate
+from graphveil.methods.common.branches import BranchShape, projected_rows
+from graphveil.methods.common.labels import label_rows, one_hot
 from graphveil.methods.nip_gnn.influence import receiver_scales, scaled_sum
-from graphveil.methods.nip_gnn.predictor import Shape, projected
 from graphveil.privacy.curator import Curator
 
 if TYPE_CHECKING:
@@ -18,26 +19,17 @@ if TYPE_CHECKING:
 
     Messages = Callable[[Graph], np.ndarray]
 
-
-def noisy_labels(curator: Curator) -> np.ndarray:
-    """Randomised training labels, -1 elsewhere; a blank label is a category of its own."""
-    train, none = np.flatnonzero(curator.masks["train"]), curator.facts.classes
-    query = lambda private: np.where(private.labels[train] < 0, none, private.labels[train])
-    labels = np.full(curator.facts.nodes, -1)
-    labels[train] = curator.release("labels", query)
-    return np.where(labels == none, -1, labels)
+PROJECTION_COINS = 0x0917  # public
 
 
-def first_messages(kind: str, shape: Shape, labels: np.ndarray | None) -> Messages:
+def first_messages(kind: str, shape: BranchShape, labels: np.ndarray | None) -> Messages:
     """What everybody sends at the first aggregation: features, own labels, or ``labels`` already released."""
-    from graphveil.methods.dpdgc.codes import label_codes, one_hot
-
     if labels is not None:
         sent = one_hot(labels, shape.classes)
         return lambda private: sent
     if kind == "labels":
-        return label_codes
-    return lambda private: projected(private, shape) * private.present[:, None]
+        return label_rows
+    return lambda private: projected_rows(private, shape.width, PROJECTION_COINS) * private.present[:, None]
 
 
 def release_tables(

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from graphveil.methods.common.aggregation import hop_release
+from graphveil.methods.common.aggregation import hop_release, payers
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism, RandomizedResponse
+from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Promise, Relation
 
@@ -47,16 +47,9 @@ def laplace_tables(
 ) -> tuple[Release, ...]:
     """Tables of ``width`` numbers per node, each for its part of ``total`` in epsilon."""
     bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
-    everybody = dict.fromkeys((kind for kind, n in facts.kinds.items() if n), bound)
 
     def noise(part: float) -> Mechanism:
         share = part / total * promise.epsilon * RESERVE
         return Laplace.for_epsilon(bound, share, facts.nodes * width) if promise.private else Exact()
 
-    return tuple(Release(name, noise(part), everybody, L1_LEMMA) for name, part in parts.items())
-
-
-def label_release(facts: PublicFacts, promise: Promise, epsilon: float) -> Release:
-    """Randomised training labels; no label is a category of its own."""
-    noise = RandomizedResponse(epsilon, facts.classes + 1) if promise.private else Exact()
-    return Release("labels", noise, {"train": 1.0}, LABEL_LEMMA)
+    return tuple(Release(name, noise(part), payers(facts, promise, bound), L1_LEMMA) for name, part in parts.items())

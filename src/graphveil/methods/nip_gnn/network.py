@@ -29,7 +29,7 @@ def train_calibrated(
     learning_rate: float,
     residual: bool,
     coins: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
 ) -> np.ndarray:
     """Scores of every node after training on the targets that are not negative; inputs are released values."""
     x = torch.from_numpy(rows / max(float(np.abs(rows).std()), 1e-12)).float()
@@ -65,8 +65,7 @@ def train_calibrated(
         optimizer.zero_grad()
         torch.autograd.backward(functional.cross_entropy(scores()[chosen], labels[chosen]))
         optimizer.step()
-        if progress is not None:
-            progress("network", epoch + 1, epochs)
+        progress("network", epoch + 1, epochs)
     with torch.no_grad():
         found: np.ndarray = scores().double().numpy()
     return found

@@ -10,24 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
+from graphveil.methods.base import ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
+from graphveil.methods.common.aggregation import payers
+from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.methods.common.trainer import PublishedMethod
 from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
 from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
-from graphveil.methods.nip_gnn.algorithm import noisy_labels
 from graphveil.methods.nip_gnn.influence import budget_shares, influence_ranks, l1_rows, thinning_rates
 from graphveil.methods.options import Count, Positive, Share
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism, RandomizedResponse
+from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
 SHIFTED = replace(SCALES, check="sensitivity", release="aggregation")
 
 
-class PublishedNipGnn(PrivateMethod):
+class PublishedNipGnn(PublishedMethod):
     """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
 
     Args:
@@ -55,8 +57,8 @@ class PublishedNipGnn(PrivateMethod):
 
     card = NipGnn.card
     gaps = gaps("nip-gnn")
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+    predictor = ScoresPredictor
+    supports = guarantees(Adjacency.NODE, relations=ZERO_OUT)
 
     allocation: Literal["adaptive", "uniform"] = "adaptive"
     degree_sampling: bool = True
@@ -73,7 +75,6 @@ class PublishedNipGnn(PrivateMethod):
     max_edges: Count = 50_000_000
     epochs: Count = 100
     learning_rate: Positive = 1e-3
-    mode: Literal["published"] = "published"
 
     def check(self) -> None:
         super().check()
@@ -85,20 +86,15 @@ class PublishedNipGnn(PrivateMethod):
         if self.allocation == "adaptive":
             gaps += (CEILING, SCALES) if self.beta_rule == "printed" else (SCALES, SHIFTED)
         gaps += (DEGREES,) if self.degree_sampling else ()
-        aggregation: Mechanism = Exact()
-        edges: Mechanism = Exact()
-        labels: Mechanism = Exact()
+        noise: tuple[Mechanism, Mechanism] = Exact(), Exact()
         moved, flipped = 1.0, 1.0
         if promise.private:
-            aggregation = Laplace(1.0, facts.nodes * max(facts.features, 1))
-            edges = self._flips(facts, promise)
-            labels = RandomizedResponse(self.label_share * promise.epsilon, facts.classes + 1)
+            noise = Laplace(1.0, facts.nodes * max(facts.features, 1)), self._flips(facts, promise)
             moved, flipped = self.aggregation_share * promise.epsilon, 2.0 * self.max_degree
-        everybody = [kind for kind, n in facts.kinds.items() if n]
         releases = (
-            Release("aggregation", aggregation, dict.fromkeys(everybody, moved), AS_STATED),
-            Release("edges", edges, dict.fromkeys(everybody, flipped), AS_STATED),
-            Release("labels", labels, {"train": 1.0}, AS_STATED),
+            Release("aggregation", noise[0], payers(facts, promise, moved), AS_STATED),
+            Release("edges", noise[1], payers(facts, promise, flipped), AS_STATED),
+            label_release("labels", facts, promise, self.label_share * promise.epsilon, AS_STATED),
         )
         claim = promise.epsilon if promise.private else None
         return Plan(promise, facts, releases, claim=claim, gaps=tuple(gaps), provable=False)
@@ -117,7 +113,7 @@ class PublishedNipGnn(PrivateMethod):
             )
         return flips
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> ScoresPredictor:
         """TNIE and NAP, randomised edges and labels, then ACA on what came out."""
         from graphveil.methods.nip_gnn.network import train_calibrated
 
@@ -137,7 +133,7 @@ class PublishedNipGnn(PrivateMethod):
         scores = train_calibrated(
             rows,
             arcs,
-            noisy_labels(curator),
+            noisy_labels(curator, "labels"),
             curator.facts.classes,
             hidden=self.hidden,
             hops=self.hops,
@@ -180,6 +176,3 @@ class PublishedNipGnn(PrivateMethod):
         redraw = 2 / (math.exp(self._per_pair(promise)) + 1)
         rates = thinning_rates(degrees, nodes, redraw, self.s_rule)
         return arcs[:, coins.random(arcs.shape[1]) < rates[arcs[1]]]
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
-        return ScoresPredictor.restore(config, arrays)
