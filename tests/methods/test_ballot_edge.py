@@ -10,7 +10,7 @@ from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.ballot.edge import directed_sum, edge_releases, first_tally, plausible_classes, receiver_coded
 from graphveil.methods.ballot.public_records import public_log_probabilities
-from graphveil.methods.ballot.tally import one_hot
+from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import EdgeLevel
@@ -31,11 +31,11 @@ def tables(matrix, kinds, labels, probabilities, plausible):
     masks = {kind: kinds == kind for kind in KINDS[:3]}
     lists = Lists.from_edge_index(np.array(np.nonzero(matrix)).reshape(2, -1), nodes)
     graph = Graph(DenseRows(torch.ones(nodes, 1)), labels, lists, masks, CLASSES)
-    votes = one_hot(graph, ("train", "calibration"))
+    votes = label_rows(graph, ("train", "calibration"))
     votes = np.where(votes.any(axis=1)[:, None], votes, probabilities)
     receivers = masks["calibration"] | masks["query"]
     coded = receiver_coded(directed_sum(graph, votes, masks, probabilities), plausible)[receivers]
-    return {"first tally": first_tally(graph, one_hot(graph), masks["train"]), "ballots": coded}
+    return {"first tally": first_tally(graph, label_rows(graph), masks["train"]), "ballots": coded}
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from graphveil.methods.registry import ENTRIES
 from graphveil.privacy.plan import Gap
 
 
@@ -29,17 +28,11 @@ class Card:
 
 
 @cache
-def _cards() -> dict[str, tuple[Card, tuple[Gap, ...]]]:
-    text = resources.files("graphveil.methods").joinpath("cards.toml").read_text(encoding="utf-8")
-    entries = tomllib.loads(text).items()
-    found = {name: tuple(Gap(**gap) for gap in entry.pop("gap", ())) for name, entry in entries}
-    return {name: (Card(name=name, **entry), found[name]) for name, entry in entries}
-
-
 def card(name: str) -> Card:
-    return _cards()[name][0]
+    return Card(name, **{field.name: ENTRIES[name][field.name] for field in fields(Card)[1:]})
 
 
+@cache
 def gaps(name: str) -> tuple[Gap, ...]:
     """The known gaps in what the paper of this method claims."""
-    return _cards()[name][1]
+    return tuple(Gap(**entry) for entry in ENTRIES[name]["gap"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers
-from graphveil.methods.common.branches import ReleasedNumbers, branch_network, branch_parameters, projected_rows
+from graphveil.methods.common.branches import BranchPredictor, branch_parameters, projected_rows
 from graphveil.methods.common.private_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.options import Count, Positive, Range, Share
 from graphveil.privacy.curator import Curator
@@ -56,14 +56,10 @@ class Shape:
         return branch_parameters(self.inputs, self.hidden, self.classes)
 
 
-class SagePredictor(ReleasedNumbers):
+class SagePredictor(BranchPredictor):
     """Released numbers: the network and the table S (one row per node)."""
 
     shaped = Shape
-
-    @classmethod
-    def build(cls, shape: Shape) -> Self:
-        return cls(shape, {"": branch_network(shape.inputs, shape.hidden, shape.classes)})
 
     def messages(self, graph: Graph) -> np.ndarray:
         """V x_k for everybody."""

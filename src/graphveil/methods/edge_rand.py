@@ -27,7 +27,7 @@ from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
-    from graphveil.graph import Graph
+    from graphveil.graph import Lists
 
 
 class EdgeRand(GraphNetwork):
@@ -50,20 +50,14 @@ class EdgeRand(GraphNetwork):
         if not promise.private:
             release = Release("edges", Exact(), {EDGE: 1.0}, "no coins at epsilon = inf")
             return Plan(promise, facts, (release,))
-        pairs = pair_count(facts.nodes, _directed(promise))
-        mechanism = EdgeFlips(promise.epsilon, pairs)
-        expected = mechanism.flip_probability * pairs
-        if expected > self.max_edges:
-            raise InputError(
-                f"edge-rand at epsilon {promise.epsilon:g} would draw about {expected:.3g} noisy edges among {facts.nodes} "
-                f"nodes, more than max_edges = {self.max_edges:.3g}; raise epsilon or max_edges, or use gap"
-            )
+        who, advice = f"edge-rand at epsilon {promise.epsilon:g}", "raise epsilon or max_edges, or use gap"
+        mechanism = edge_flips(promise.epsilon, facts.nodes, _directed(promise), self.max_edges, who, advice)
         lemma = "one edge decides one pair, and each pair has its own coin"
         return Plan(promise, facts, (Release("edges", mechanism, {EDGE: 1.0}, lemma),))
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GnnPredictor:
         directed, facts = _directed(curator.plan.promise), curator.facts
-        joined = curator.release("edges", lambda private: pair_numbers(private, directed))
+        joined = curator.release("edges", lambda private: pair_numbers(private.lists, directed))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
         return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress), arcs)
 
@@ -77,14 +71,24 @@ def pair_count(nodes: int, directed: bool) -> int:
     return max(1, nodes * (nodes - 1) // (1 if directed else 2))
 
 
-def pair_numbers(graph: Graph, directed: bool) -> np.ndarray:
+def edge_flips(epsilon: float, nodes: int, directed: bool, most: int, who: str, advice: str) -> EdgeFlips:
+    """A coin per pair; refused where more noisy edges than ``most`` are expected."""
+    flips = EdgeFlips(epsilon, pair_count(nodes, directed))
+    expected = flips.flip_probability * flips.pairs
+    if expected > most:
+        found = f"{who} would draw about {expected:.3g} noisy edges among {nodes} nodes"
+        raise InputError(f"{found}, more than max_edges = {most:.3g}; {advice}")
+    return flips
+
+
+def pair_numbers(lists: Lists, directed: bool) -> np.ndarray:
     """The joined pairs as increasing numbers: i (n - 1) + j' for ordered ones, j (j - 1)/2 + i for i < j else.
 
     Without direction a pair is joined if either list mentions the other; one friendship then decides one number.
     """
-    senders, receivers = graph.lists.edge_index()
+    senders, receivers = lists.edge_index()
     if directed:
-        return np.sort(senders * (graph.nodes - 1) + receivers - (receivers > senders))
+        return np.sort(senders * (lists.nodes - 1) + receivers - (receivers > senders))
     low, high = np.minimum(senders, receivers), np.maximum(senders, receivers)
     return np.unique(high * (high - 1) // 2 + low)
 

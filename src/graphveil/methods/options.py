@@ -105,7 +105,7 @@ def allowed(cls: Any) -> dict[str, tuple[Alternative, ...]]:
     return found
 
 
-def refuse_unknown(cls: type[Any], title: str, names: Iterable[str]) -> None:
+def refuse_unknown(cls: Any, title: str, names: Iterable[str]) -> None:
     """An error that lists the options if one of these names is none of them."""
     known = allowed(cls)
     for name in names:
@@ -126,7 +126,7 @@ class Options:
         self.check()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kind: type[Any] = type(self)
+        kind: Any = type(self)
         known = allowed(kind)
         if name in known and not any(value in alternative for alternative in known[name]):
             spoken = " or ".join(map(str, known[name]))

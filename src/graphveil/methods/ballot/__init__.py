@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.ballot.algorithm import Election, Recipe
-from graphveil.methods.ballot.bounds import bounds_of, slots_of
+from graphveil.methods.ballot.algorithm import Election
+from graphveil.methods.ballot.bounds import Recipe, slots_of
 from graphveil.methods.ballot.edge import edge_releases, learn_edge
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
@@ -78,9 +78,7 @@ class Ballot(Recipe, PrivateMethod):
     supports = EDGES | guarantees(Adjacency.NODE, relations=ZERO_OUT)
     supports |= guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.K_NEIGHBOR)
 
-    structural: Literal["auto", "off"] = "auto"
     query_features: Literal["private", "public"] = "private"
-    combiner_steps: Count = 60
     epochs: Count = 150
 
     def check(self) -> None:
@@ -96,18 +94,7 @@ class Ballot(Recipe, PrivateMethod):
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if promise.level is Level.EDGE:
             return Plan(promise, facts, edge_releases(facts, promise))
-        slots = slots_of(
-            facts,
-            promise,
-            bounds_of(promise, facts),
-            steps=self.steps,
-            clip=self.clip,
-            combiner_steps=self.combiner_steps,
-            structural=self.structural == "auto" and promise.adjacency is not Adjacency.NODE,
-            publish=self.publish == "noisy",
-            accuracy=self.release_accuracy,
-        )
-        draft = Plan(promise, facts, slots, weaker=weaker_kinds(facts, promise))
+        draft = Plan(promise, facts, slots_of(facts, promise, self), weaker=weaker_kinds(facts, promise))
         return replace(draft, implied=implied_by(self, draft))
 
     def arrange(self, graph: Graph) -> Graph:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Shares, bounds_of
+from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Recipe, bounds_of
 from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.tally import (
@@ -21,13 +21,12 @@ from graphveil.methods.ballot.tally import (
     margins,
     mass_of,
     merge,
-    one_hot,
     square_rooted,
     whitened,
 )
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
-from graphveil.methods.options import NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
@@ -40,20 +39,6 @@ class Mode(StrEnum):
     HOMOPHILOUS = "homophilous"
     STRUCTURAL = "structural"
     FEATURES = "features"
-
-
-class Recipe(Shares):
-    """What an election goes by: shares, public assumptions, thresholds and step sizes."""
-
-    assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
-    publish: Literal["own-row", "noisy"] = "own-row"
-    release_accuracy: bool = False
-    audible: NonNegative = 1.5
-    heterophily: NonNegative = 0.15
-    certainty: NonNegative = 2.0
-    structural_mass: NonNegative = 12.0
-    k_structural_mass: NonNegative = 6.0
-    combiner_rate: Positive = 0.1
 
 
 class Election:
@@ -93,7 +78,7 @@ class Election:
         probe = self._release(
             "probe",
             self.recipe.rest * self.recipe.probe_share,
-            lambda private: ballot_sum(private, one_hot(private), self.receivers, self.bounds.floor),
+            lambda private: ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor),
         )
         poll = Poll.of(probe, self.curator.noise_scale("probe"))
         total = self._release(
@@ -135,9 +120,9 @@ class Election:
 
             votes = self._release("votes", votes_share, tally)
             noise = self.curator.noise_scale("votes")
-        evidence = merge(poll, votes, noise)
-        start = Combiner.homophilous(self.curator.facts.classes, evidence.weight)
-        return self.combine(Mode.HOMOPHILOUS, "combiner", own, evidence.table, start)
+        table, weight = merge(poll, votes, noise)
+        start = Combiner.homophilous(self.curator.facts.classes, weight)
+        return self.combine(Mode.HOMOPHILOUS, "combiner", own, table, start)
 
     def structural(self) -> BallotPredictor:
         """Steps 4 to 6 where neighbours disagree: what my neighbours' neighbours are says what I am."""
@@ -148,7 +133,7 @@ class Election:
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
         tallies = self._release(
-            "hop 1", first, lambda private: ballot_sum(private, one_hot(private), everybody, self.bounds.hop_floor)
+            "hop 1", first, lambda private: ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
         )
         messages = codes(tallies)
 

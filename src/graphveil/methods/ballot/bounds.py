@@ -31,13 +31,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from graphveil.errors import PrivacyError
 from graphveil.methods.common.aggregation import k_neighbor_sensitivity
 from graphveil.methods.common.own_predictor import own_slots
 from graphveil.methods.common.private_training import full_batch_slot
 from graphveil.methods.common.trainer import FullBatch
-from graphveil.methods.options import Count, NonNegative, Share
+from graphveil.methods.options import Count, NonNegative, Positive, Share
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Slot
 from graphveil.privacy.promise import Adjacency, Promise, Relation
@@ -47,9 +48,13 @@ SPREAD = 4  # hop 1 under k-neighbor: weights are floored at SPREAD * k
 COMBINER_CLIP = 1.0
 
 
-class Shares(FullBatch):
-    """The parts of mu^2 that stages may take, and the steps of the own predictor."""
+class Recipe(FullBatch):
+    """What an election goes by: parts of mu^2, public assumptions, thresholds and step sizes."""
 
+    assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
+    structural: Literal["auto", "off"] = "auto"
+    publish: Literal["own-row", "noisy"] = "own-row"
+    release_accuracy: bool = False
     steps: Count = 50
     centring: Share = 0.03
     mass_share: Share = 0.01
@@ -58,9 +63,16 @@ class Shares(FullBatch):
     least_votes: Share = 0.1
     most_votes: Share = 0.6
     votes_slope: NonNegative = 0.35
+    audible: NonNegative = 1.5
+    heterophily: NonNegative = 0.15
+    certainty: NonNegative = 2.0
     first_hop_share: Share = 0.17
     k_first_hop_share: Share = 0.25
     second_hop_share: Share = 0.33
+    structural_mass: NonNegative = 12.0
+    k_structural_mass: NonNegative = 6.0
+    combiner_steps: Count = 60
+    combiner_rate: Positive = 0.1
     accuracy_share: Share = 0.2
 
     @property
@@ -142,20 +154,9 @@ def bounds_of(promise: Promise, facts: PublicFacts) -> Bounds:
     return Bounds(tables, k)
 
 
-def slots_of(
-    facts: PublicFacts,
-    promise: Promise,
-    bounds: Bounds,
-    *,
-    steps: int,
-    clip: float,
-    combiner_steps: int,
-    structural: bool,
-    publish: bool,
-    accuracy: bool,
-) -> tuple[Slot, ...]:
+def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot, ...]:
     """Every release that some history of Ballot makes; the curator admits each at most once."""
-    replaced = promise.relation is Relation.REPLACE
+    replaced, bounds = promise.relation is Relation.REPLACE, bounds_of(promise, facts)
     classes, receivers = facts.classes, sum(facts.count(kind) for kind in RECEIVERS)
 
     def table(name: str, rows: int, width: int) -> Slot:
@@ -164,7 +165,7 @@ def slots_of(
 
     def combiner(name: str, size: int) -> Slot:
         bound = {"calibration": COMBINER_CLIP}
-        return full_batch_slot(name, promise, bound, facts.count("calibration"), size, combiner_steps)
+        return full_batch_slot(name, promise, bound, facts.count("calibration"), size, recipe.combiner_steps)
 
     slots: list[Slot] = []
     if receivers and facts.count("calibration"):
@@ -176,16 +177,20 @@ def slots_of(
             table("votes", receivers, classes),
             combiner("combiner", 2 + classes),
         ]
-        if structural:
+        if recipe.structural == "auto" and promise.adjacency is not Adjacency.NODE:
             slots += [table("hop 1", facts.nodes, classes), table("hop 2", receivers, classes)]
             slots.append(combiner("structural combiner", 1 + classes * (classes + 1)))
     if facts.count("query"):
         bound = {"query": centred_replace(classes) if replaced else 1.0}
         lemma = "a query record moves its own centred vote"
-        slots += [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if publish else []
+        slots += (
+            [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if recipe.publish == "noisy" else []
+        )
         counted = "a query record is predicted right or wrong"
-        slots += [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if accuracy else []
-    return (*own_slots(facts, promise, steps=steps, clip=clip), *slots)
+        slots += (
+            [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if recipe.release_accuracy else []
+        )
+    return (*own_slots(facts, promise, steps=recipe.steps, clip=recipe.clip), *slots)
 
 
 class Purse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +16,21 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
 
 
+@dataclass
 class BallotPredictor:
     """Own predictor, a released row per receiver, and the combiner; nodes without a row get the own prediction.
 
     ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy.
     """
 
-    def __init__(self, mode: str, own: OwnPredictor, receivers: np.ndarray, table: Array, combiner: Combiner) -> None:
-        self.mode, self.own, self.receivers, self.table, self.combiner = mode, own, receivers, table, combiner
-        self.published: Array | None = None
-        self.query: np.ndarray | None = None
-        self.accuracy: float | None = None
+    mode: str
+    own: OwnPredictor
+    receivers: np.ndarray
+    table: Array
+    combiner: Combiner
+    published: Array | None = None
+    query: np.ndarray | None = None
+    accuracy: float | None = None
 
     @classmethod
     def of_own(cls, own: OwnPredictor) -> BallotPredictor:
@@ -69,8 +74,6 @@ class BallotPredictor:
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> BallotPredictor:
         combiner = Combiner(float(arrays["scale"][0]), arrays["mixing"], arrays["offset"], config["scalar"])
-        own = OwnPredictor.restore({}, arrays)
-        predictor = cls(config["mode"], own, arrays["receivers"], arrays["table"], combiner)
-        predictor.published, predictor.query = arrays.get("published"), arrays.get("query")
-        predictor.accuracy = config["accuracy"]
-        return predictor
+        own, published = OwnPredictor.restore({}, arrays), (arrays.get("published"), arrays.get("query"))
+        released = own, arrays["receivers"], arrays["table"], combiner
+        return cls(config["mode"], *released, *published, config["accuracy"])

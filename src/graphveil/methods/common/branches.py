@@ -97,10 +97,10 @@ class BranchShape:
 class BranchPredictor(ReleasedNumbers):
     """Released numbers: centre, tables (one row per node) and the classifier on them and own features."""
 
-    shaped = BranchShape
+    shaped: ClassVar[type[Any]] = BranchShape
 
     @classmethod
-    def build(cls, shape: BranchShape) -> Self:
+    def build(cls, shape: Any) -> Self:
         return cls(shape, {"": branch_network(shape.inputs, shape.hidden, shape.classes)})
 
     def inputs(self, graph: Graph) -> tuple[Any, ...]:

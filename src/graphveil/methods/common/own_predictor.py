@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -39,9 +40,8 @@ def own_releases(
 ) -> tuple[Release, ...]:
     """The mean (everybody pays the share ``centring`` of mu^2) and the gradient steps (training records pay the rest)."""
     mean_share = centring if facts.features else 0.0
-    mu = (
-        split_mu(promise, {"mean": mean_share, "own": 1 - mean_share}) if promise.private else {"mean": 0.0, "own": 0.0}
-    )
+    shares = {"mean": mean_share, "own": 1 - mean_share}
+    mu = split_mu(promise, shares) if promise.private else shares
     size, n = (facts.features + 1) * facts.classes, facts.count("train")
     own = full_batch_release("own", promise, n, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
     return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
@@ -49,20 +49,15 @@ def own_releases(
 
 def mean_release(facts: PublicFacts, promise: Promise, mu: float, kinds: Collection[str] | None = None) -> Release:
     """The noisy sum of the unit rows of everybody (of these ``kinds``), for mu."""
-    bound = _mean_bound(promise)
-    payers = {kind: bound for kind, count in facts.kinds.items() if count and (kinds is None or kind in kinds)}
+    bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
+    bounds = {kind: bound for kind in payers(facts, promise, bound) if kinds is None or kind in kinds}
     mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
-    return Release("mean", mechanism, payers, MEAN_LEMMA)
-
-
-def _mean_bound(promise: Promise) -> float:
-    return 2.0 if promise.relation is Relation.REPLACE else 1.0
+    return Release("mean", mechanism, bounds, MEAN_LEMMA)
 
 
 def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) -> tuple[Slot, ...]:
     """Mean and gradient steps as adaptive slots, for methods that choose their shares while they run."""
-    bound = _mean_bound(promise)
-    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    everybody = payers(facts, promise, 2.0 if promise.relation is Relation.REPLACE else 1.0)
     size = (facts.features + 1) * facts.classes
     own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps, GROWTH)
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)

@@ -34,11 +34,12 @@ class Shape:
         return self.hidden * (self.inputs + self.classes)
 
 
+@dataclass
 class TwoLayers:
     """``W2 relu(W1 x)`` on the own unit row, projected if the plan says so: the paper's network."""
 
-    def __init__(self, shape: Shape, parameters: np.ndarray) -> None:
-        self.shape, self.parameters = shape, parameters
+    shape: Shape
+    parameters: np.ndarray
 
     @classmethod
     def drawn(cls, shape: Shape, coins: np.random.Generator) -> TwoLayers:
@@ -95,13 +96,13 @@ class Walk:
         return scores
 
 
+@dataclass
 class RankedPredictor:
     """What is released: a predictor on own rows. ``graph_logits`` also reads the edges of a public graph."""
 
+    own: OwnPredictor | TwoLayers
+    walk: Walk
     transfers = True
-
-    def __init__(self, own: OwnPredictor | TwoLayers, walk: Walk) -> None:
-        self.own, self.walk = own, walk
 
     def logits(self, graph: Graph) -> np.ndarray:
         return self.own.logits(graph)

@@ -42,11 +42,9 @@ class PublishedDpar(PublishedMethod, RankedMethod):
     Args:
         select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         column_norm: tau, the l1 norm of the columns of Pi.
-        pagerank_share: part of epsilon for the rows.
-        graph_rate: q', the rate at which slots take part at all.
+        pagerank_share, graph_rate, propagation: as in sound mode.
         batch_size, clip, learning_rate: B, C and the step size of 200 epochs of Adam.
         hidden: width of the hidden layer.
-        propagation: power iterations on a public graph; 0 switches test-time propagation off.
     """
 
     card = Dpar.card

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.branches import BranchPredictor, BranchShape
-from graphveil.methods.common.private_training import LEMMA
+from graphveil.methods.common.private_training import poisson_release
 from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
@@ -43,10 +42,8 @@ class PublishedDpdgc(PaperBatches):
     """DPDGC with the paper's networks, bounds and accounting.
 
     Args:
-        width: numbers per code.
-        hidden: width of the two branches; 0 for none.
+        width, hidden, row_norm: as in sound mode.
         max_degree: D, to which everybody's list is cut at node level.
-        row_norm: the norm c of a code; privacy-neutral.
         epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches, for codes and classifier.
         open_epochs, dropout: Adam on batches for the classifier at edge level.
     """
@@ -88,27 +85,25 @@ class PublishedDpdgc(PaperBatches):
 
     def _releases(self, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
         """Codes, table and classifier with noise multiplier ``scale``, declared at what they really move."""
-        public, clip = promise.level is Level.EDGE, self.clip
-        steps, rate = self.batches(facts)
+        public, clip, shape = promise.level is Level.EDGE, self.clip, self.shape(facts, promise)
+        batches = steps, rate = self.batches(facts)
         codes: DpGradient | Exact = Exact(steps)
         table: Gaussian | Exact = Exact()
-        last: DpGradient | Exact = Exact(steps)
-        moved = 1.0
+        moved, records = 1.0, facts.count("train")
         if promise.private:
-            shape, cap = self.shape(facts, promise), self.max_degree
-            batches: dict[str, Any] = {"rate": rate, "slack": 2 * summation_error(facts.count("train"), clip)}
-            sigma = 2 * math.sqrt(claimed_group(promise, cap)) * clip * scale
-            size = (facts.nodes + 1) * shape.width
-            codes = DpGradient(sigma, clip, steps, size, group=true_group(promise, cap), **batches)
-            claimed = self.row_norm * claimed_table(promise, cap)
+            group, reached = (
+                (1, 1) if public else ((promise.k or self.max_degree) + 1, promise.k or 2 * self.max_degree)
+            )
+            sigma, size = 2 * math.sqrt(group) * clip * scale, (facts.nodes + 1) * shape.width
+            slack, touched = 2 * summation_error(records, clip), true_group(promise, self.max_degree)
+            codes = DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=touched)
+            claimed = self.row_norm * math.sqrt(reached)
             table = Gaussian(scale * claimed, facts.nodes * shape.width)
             moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
-            replaced = promise.relation is Relation.REPLACE
-            last = DpGradient(scale * clip, clip, steps, shape.size, replaces=replaced, **batches)
         releases = (
             Release("codes", codes, payers(facts, promise, clip), AS_STATED),
             Release("table", table, payers(facts, promise, moved), AS_STATED, not public),
-            Release("classifier", last, {"train": clip}, LEMMA),
+            poisson_release("classifier", promise, records, shape.size, batches, clip, scale),
         )
         return releases[:2] if public else releases
 
@@ -140,13 +135,3 @@ def true_group(promise: Promise, cap: int) -> tuple[int, int]:
     """Rows that really change; at node level those of a record whose own list has at most D entries."""
     counted = replace(promise, adjacency=Adjacency.RECORD) if promise.level is Level.NODE else promise
     return group_of(counted, cap)
-
-
-def claimed_group(promise: Promise, cap: int) -> int:
-    return 1 if promise.level is Level.EDGE else (promise.k or cap) + 1
-
-
-def claimed_table(promise: Promise, cap: int) -> float:
-    if promise.level is Level.EDGE:
-        return 1.0
-    return math.sqrt(promise.k if promise.k is not None else 2 * cap)

@@ -13,20 +13,25 @@ Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
-from graphveil.methods.common.aggregation import aggregate
+from graphveil.methods.common.aggregation import aggregate, hop_release
+from graphveil.methods.common.own_predictor import GROWTH, mean_release
+from graphveil.methods.common.private_training import full_batch_release
 from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public, sound_trainer
 from graphveil.methods.gap.algorithm import perturb_aggregations
-from graphveil.methods.gap.bounds import open_releases, stage_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.methods.options import Count, Natural, Positive, Share
+from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.plan import Plan
+from graphveil.privacy.plan import Plan, Release, split_mu
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
@@ -91,3 +96,33 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
         return public, (*promised_degree(plan.promise, OWN_ROWS), *assumptions)
+
+
+def open_releases(facts: PublicFacts, promise: Promise, shape: Shape) -> tuple[Release, ...]:
+    """The hops alone, where records are public."""
+    total = gaussian_mu(promise.epsilon, promise.target_delta) if promise.private else math.inf
+    return hop_releases(facts, promise, shape, total / math.sqrt(shape.hops) * (1 - 1e-14))
+
+
+def hop_releases(facts: PublicFacts, promise: Promise, shape: Shape, mu: float) -> tuple[Release, ...]:
+    """K noisy aggregations of mu each."""
+    return tuple(hop_release(f"hop {hop}", hop, shape.width, mu, facts, promise) for hop in range(1, shape.hops + 1))
+
+
+def stage_releases(
+    facts: PublicFacts, promise: Promise, shape: Shape, shares: Mapping[str, float], *, steps: int, clip: float
+) -> tuple[Release, ...]:
+    """Mean, encoder, hops and classifier where records are private; the hops get what the shares of the others leave."""
+    parts = {**shares, "hops": 1 - sum(shares.values())}
+    mu = split_mu(promise, parts) if promise.private else dict.fromkeys(parts, math.inf)
+
+    def trained(name: str, size: int, growth: float = 1.0) -> Release:
+        n = facts.count("train")
+        return full_batch_release(name, promise, n, size, steps=steps, clip=clip, mu=mu[name], growth=growth)
+
+    return (
+        *((mean_release(facts, promise, mu["mean"]),) if shares["mean"] else ()),
+        trained("encoder", shape.encoder_size, GROWTH),
+        *hop_releases(facts, promise, shape, mu["hops"] / math.sqrt(shape.hops)),
+        trained("classifier", shape.classifier_size),
+    )

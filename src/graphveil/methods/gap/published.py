@@ -19,8 +19,8 @@ from graphveil.methods.common.aggregation import payers, plain_sum
 from graphveil.methods.common.private_training import poisson_release
 from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.gap import Gap as SoundGap
+from graphveil.methods.gap import open_releases
 from graphveil.methods.gap.algorithm import perturb_aggregations
-from graphveil.methods.gap.bounds import open_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.methods.options import Count, Fraction, NonNegative
 from graphveil.privacy.accounting.paper import claimed_noise
@@ -39,11 +39,9 @@ class PublishedGap(PaperBatches):
     """GAP with the paper's network, accounting and unaccounted choice of epoch.
 
     Args:
-        hops: number of noisy aggregations K.
-        hidden: width of embeddings and of every hop.
+        hops, hidden, weight_decay, dropout: as in sound mode.
         max_degree: D, to which everybody's list is cut (not at edge level).
         epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches; at edge level Adam on batches.
-        weight_decay, dropout: ordinary training at edge level.
     """
 
     card = SoundGap.card

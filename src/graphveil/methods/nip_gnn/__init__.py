@@ -5,7 +5,7 @@ the ranks of its rows, and a second aggregation with the senders' weights of Lem
 *released* rows, combined by the residual ``h = (1 - g) H + g M, g = max(1 - tau/||M - H||, 0)``; (4) a classifier on own features
 and released rows by private gradients, or (``labels="rr"``) an ordinary network on released rows and randomised labels. tau is
 fixed here (its learning would need gradients of private labels); published mode learns it. Sensitivity 1 per aggregation
-(replace: 2, later hops sqrt 2) with Gaussian noise; ``noise="laplace"`` with randomised labels is pure (``bounds.py``). No
+(replace: 2, later hops sqrt 2) with Gaussian noise; ``noise="laplace"`` with randomised labels is pure (``algorithm.py``). No
 degree bound, no released edges.
 As published: ``published.py``. Tests: ``tests/methods/test_nip_gnn.py``, ``tests/audit/test_central_conformance.py``.
 """
@@ -26,8 +26,15 @@ from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.own_predictor import GROWTH, own_optimizer
 from graphveil.methods.common.private_training import calibrated, descend_privately, full_batch_release
 from graphveil.methods.common.scores import KIND, ScoresPredictor
-from graphveil.methods.nip_gnn.algorithm import first_messages, release_tables
-from graphveil.methods.nip_gnn.bounds import LABEL_LEMMA, RESERVE, gaussian_tables, laplace_tables, table_parts
+from graphveil.methods.nip_gnn.algorithm import (
+    LABEL_LEMMA,
+    RESERVE,
+    first_messages,
+    gaussian_tables,
+    laplace_tables,
+    release_tables,
+    table_parts,
+)
 from graphveil.methods.options import Count, Natural, NonNegative, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -105,30 +112,29 @@ class NipGnn(PrivateMethod):
 
     def _gaussian_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Shares of mu^2; randomised labels cost C epsilon."""
-        (first, later, labels), shape = self.split, self.shape(facts)
-        parts = table_parts(first, later, self.hops, self.allocation == "adaptive")
-        total = sum(parts.values()) + (0.0 if self.labels == "rr" else labels)
+        labels, shape, responses = self.split[2], self.shape(facts), self.labels == "rr"
+        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        total = sum(parts.values()) + (0.0 if responses else labels)
         start = 2 if self.messages == "rr-labels" else 1
         tables = gaussian_tables(parts, total, shape.width, start, facts, promise, mu)
-        if self.labels == "rr":
-            return self._in_order(
-                tables, label_release("labels", facts, promise, labels * promise.epsilon, LABEL_LEMMA)
-            )
+        if responses:
+            return self._with_labels(tables, facts, promise, labels * promise.epsilon)
         stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip, "growth": GROWTH}
         n, budget = facts.count("train"), mu * math.sqrt(labels / total)
         return *tables, full_batch_release("classifier", promise, n, shape.size, mu=budget, **stage)
 
     def _pure_releases(self, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
         """Laplace tables and randomised labels whose epsilons add up to the promise's, without any delta."""
-        first, later, labels = self.split
-        parts = table_parts(first, later, self.hops, self.allocation == "adaptive")
-        total = sum(parts.values()) + labels
+        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        total = sum(parts.values()) + self.split[2]
         tables = laplace_tables(parts, total, self.shape(facts).width, facts, promise)
-        budget = labels / total * promise.epsilon * RESERVE
-        return self._in_order(tables, label_release("labels", facts, promise, budget, LABEL_LEMMA))
+        return self._with_labels(tables, facts, promise, self.split[2] / total * promise.epsilon * RESERVE)
 
-    def _in_order(self, tables: tuple[Release, ...], labels: Release) -> tuple[Release, ...]:
-        """Labels come first where they are the messages."""
+    def _with_labels(
+        self, tables: tuple[Release, ...], facts: PublicFacts, promise: Promise, epsilon: float
+    ) -> tuple[Release, ...]:
+        """Randomised labels come first where they are the messages."""
+        labels = label_release("labels", facts, promise, epsilon, LABEL_LEMMA)
         return (labels, *tables) if self.messages == "rr-labels" else (*tables, labels)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
@@ -145,28 +151,17 @@ class NipGnn(PrivateMethod):
         if self.labels == "gradients":
             predictor = BranchPredictor.build(shape)
             predictor.tables = {f"table{number}": table for number, table in enumerate(tables)}
-            network, optimizer = (
-                predictor.networks[""].initialise(coins),
-                own_optimizer(curator.facts, self.learning_rate),
-            )
+            network = predictor.networks[""].initialise(coins)
+            optimizer = own_optimizer(curator.facts, self.learning_rate)
             descend_privately(curator, "classifier", network, predictor.inputs, optimizer, progress)
             return predictor
         from graphveil.methods.nip_gnn.network import train_calibrated
 
-        scores = train_calibrated(
-            np.concatenate(tables, axis=1),
-            np.zeros((2, 0), dtype=np.int64),
-            noisy_labels(curator, "labels") if labels is None else labels,
-            curator.facts.classes,
-            hidden=self.hidden or HIDDEN,
-            hops=0,
-            epochs=self.epochs,
-            learning_rate=self.open_learning_rate,
-            residual=self.residual,
-            coins=coins,
-            progress=progress,
-        )
-        return ScoresPredictor(scores)
+        network: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "residual": self.residual}
+        rows, classes = np.concatenate(tables, axis=1), curator.facts.classes
+        targets, alone = noisy_labels(curator, "labels") if labels is None else labels, np.zeros((2, 0), dtype=np.int64)
+        descent = {"epochs": self.epochs, "learning_rate": self.open_learning_rate}
+        return train_calibrated(rows, alone, targets, classes, coins, progress, **network, **descent)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         return (ScoresPredictor if config.get("kind") == KIND else BranchPredictor).restore(config, arrays)

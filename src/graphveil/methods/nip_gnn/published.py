@@ -21,13 +21,13 @@ from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.common.trainer import PublishedMethod
-from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
+from graphveil.methods.edge_rand import edge_flips, pair_numbers, pairs_of
 from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
 from graphveil.methods.nip_gnn.influence import budget_shares, influence_ranks, l1_rows, thinning_rates
 from graphveil.methods.options import Count, Positive, Share
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism
+from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 AS_STATED = "as the paper states it"
 CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
+ADVICE = "raise max_edges, or use mode='sound', which releases no edges"
 SHIFTED = replace(SCALES, check="sensitivity", release="aggregation")
 
 
@@ -44,11 +45,10 @@ class PublishedNipGnn(PublishedMethod):
     """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
 
     Args:
-        allocation: ``adaptive`` or ``uniform`` (ablation: all nodes alike).
+        allocation, residual, hops: as in sound mode.
         degree_sampling: thin the noisy edges by true degrees; False is the ablation.
-        residual: the adaptive residual; False is the ablation.
         aggregation_share, edge_share, label_share: the split of epsilon into A, B and C (the paper does not say).
-        hops, hidden: K and the width of the network.
+        hidden: width of the network.
         beta_rule, s_rule: readings of eq. 11 and of s.
         influence_rounds, max_degree: T and D_max (lists longer than that are cut, section 5.2.5).
         max_edges: the number of noisy edges above which it refuses.
@@ -89,7 +89,8 @@ class PublishedNipGnn(PublishedMethod):
         noise: tuple[Mechanism, Mechanism] = Exact(), Exact()
         moved, flipped = 1.0, 1.0
         if promise.private:
-            noise = Laplace(1.0, facts.nodes * max(facts.features, 1)), self._flips(facts, promise)
+            flips = edge_flips(self._per_pair(promise), facts.nodes, False, self.max_edges, "published nip-gnn", ADVICE)
+            noise = Laplace(1.0, facts.nodes * max(facts.features, 1)), flips
             moved, flipped = self.aggregation_share * promise.epsilon, 2.0 * self.max_degree
         releases = (
             Release("aggregation", noise[0], payers(facts, promise, moved), AS_STATED),
@@ -103,16 +104,6 @@ class PublishedNipGnn(PublishedMethod):
         """The epsilon of one pair of nodes."""
         return self.edge_share * promise.epsilon / (2 * self.max_degree)
 
-    def _flips(self, facts: PublicFacts, promise: Promise) -> EdgeFlips:
-        flips = EdgeFlips(self._per_pair(promise), pair_count(facts.nodes, directed=False))
-        expected = flips.flip_probability * flips.pairs
-        if expected > self.max_edges:
-            raise InputError(
-                f"published nip-gnn would draw about {expected:.3g} noisy edges among {facts.nodes} nodes, more than "
-                f"max_edges = {self.max_edges:.3g}; raise max_edges, or use mode='sound', which releases no edges"
-            )
-        return flips
-
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> ScoresPredictor:
         """TNIE and NAP, randomised edges and labels, then ACA on what came out."""
         from graphveil.methods.nip_gnn.network import train_calibrated
@@ -124,26 +115,13 @@ class PublishedNipGnn(PublishedMethod):
             return private.lists.capped(self.max_degree, np.random.default_rng(key))
 
         rows = self._noisy_sums(curator, subgraph, direction)
-        joined = curator.release(
-            "edges", lambda private: pair_numbers(replace(private, lists=subgraph(private)), directed=False)
-        )
+        joined = curator.release("edges", lambda private: pair_numbers(subgraph(private), directed=False))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), curator.facts.nodes, directed=False)
         if self.degree_sampling:
             arcs = self._thinned(curator, subgraph, arcs, coins)
-        scores = train_calibrated(
-            rows,
-            arcs,
-            noisy_labels(curator, "labels"),
-            curator.facts.classes,
-            hidden=self.hidden,
-            hops=self.hops,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            residual=self.residual,
-            coins=coins,
-            progress=progress,
-        )
-        return ScoresPredictor(scores)
+        labels, names = noisy_labels(curator, "labels"), ("hidden", "hops", "epochs", "learning_rate", "residual")
+        options = {name: getattr(self, name) for name in names}
+        return train_calibrated(rows, arcs, labels, curator.facts.classes, coins, progress, **options)
 
     def _noisy_sums(self, curator: PaperCurator, subgraph: Callable[[Graph], Lists], direction: int) -> np.ndarray:
         """Sums of l1 unit rows with everybody's own Laplace scale."""
