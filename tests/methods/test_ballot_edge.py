@@ -14,6 +14,7 @@ from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import EdgeLevel
+from graphveil.progress import silent
 
 KINDS = ("train", "calibration", "query", "other")
 CLASSES = 4
@@ -98,7 +99,7 @@ def test_the_public_own_prediction_reads_no_edge_and_no_label_outside_training()
     rows = DenseRows(torch.from_numpy(np.eye(2)[labels] + 0.1 * rng.random((nodes, 2))))
     lists = Lists.from_edge_index(np.zeros((2, 0), dtype=int), nodes)
     graph = Graph(rows, np.where(kinds == "query", -1, labels), lists, masks, 2)
-    z = public_log_probabilities(graph, masks, 20, np.random.default_rng(1), None)
+    z = public_log_probabilities(graph, masks, 20, np.random.default_rng(1), silent)
     assert (z.argmax(axis=1)[kinds == "query"] == labels[kinds == "query"]).mean() > 0.9
 
 

@@ -157,11 +157,11 @@ class NipGnn(PrivateMethod):
             return predictor
         from graphveil.methods.nip_gnn.network import train_calibrated
 
-        network: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "residual": self.residual}
+        settings: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "residual": self.residual}
         rows, classes = np.concatenate(tables, axis=1), curator.facts.classes
         targets, alone = noisy_labels(curator, "labels") if labels is None else labels, np.zeros((2, 0), dtype=np.int64)
-        descent = {"epochs": self.epochs, "learning_rate": self.open_learning_rate}
-        return train_calibrated(rows, alone, targets, classes, coins, progress, **network, **descent)
+        settings |= {"epochs": self.epochs, "learning_rate": self.open_learning_rate}
+        return train_calibrated(rows, alone, targets, classes, coins, progress, **settings)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         return (ScoresPredictor if config.get("kind") == KIND else BranchPredictor).restore(config, arrays)
