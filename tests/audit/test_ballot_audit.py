@@ -164,7 +164,7 @@ def test_a_receiver_that_vanishes_with_its_edges_costs_at_most_the_printed_figur
         replayer = Replayer(recorder.events, None)
         method.fit(gone, PROMISES["record"], seed=0, tape=replayer)
         spent = sum((m.distance / m.release.mechanism.sigma) ** 2 for m in replayer.measured)
-        limit = model.certificate.implied["mu"] * math.sqrt(1 + method.shares.of_rows(structural=True) * degree**2)
+        limit = model.certificate.implied["mu"] * math.sqrt(1 + method.of_rows(structural=True) * degree**2)
         assert math.sqrt(spent) <= limit
         checked += 1
     assert checked > 3

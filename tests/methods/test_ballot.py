@@ -174,9 +174,9 @@ def test_declared_and_paid_predictions_are_said_on_the_certificate():
 
 
 def test_one_edge_costs_no_more_than_the_promise_for_the_default_shares():
-    assert Ballot().shares.of_one_edge(structural=True) <= 1
+    assert Ballot().of_one_edge(structural=True) <= 1
     greedy = Ballot(most_votes=0.68, test_share=0.1)
-    assert greedy.shares.of_one_edge(structural=False) > 1
+    assert greedy.of_one_edge(structural=False) > 1
     assert ONE_EDGE not in sentences(greedy, gv.NodeLevel(4.0))[1].implied
 
 

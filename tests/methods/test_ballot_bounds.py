@@ -10,8 +10,9 @@ from graphveil.errors import PrivacyError
 from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.ballot.bounds import Purse, bounds_of, centred_replace
-from graphveil.methods.ballot.tally import ballot_sum, centre, centred_votes, mass_of, one_hot
+from graphveil.methods.ballot.tally import ballot_sum, centre, centred_votes, mass_of
 from graphveil.methods.common.aggregation import plain_sum
+from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import KNeighborLevel, NodeLevel
 
@@ -43,9 +44,9 @@ def tables(graph, bounds, probabilities, released):
     hop2 = plain_sum(graph.lists, released)[receivers] if bounds.k else ballot_sum(graph, released, receivers, 1)
     return {
         "mass": mass_of(graph, receivers, bounds),
-        "probe": ballot_sum(graph, one_hot(graph), receivers, bounds.floor),
+        "probe": ballot_sum(graph, label_rows(graph), receivers, bounds.floor),
         "votes": ballot_sum(graph, centred_votes(graph, probabilities), receivers, bounds.floor),
-        "hop 1": ballot_sum(graph, one_hot(graph), everybody, bounds.hop_floor),
+        "hop 1": ballot_sum(graph, label_rows(graph), everybody, bounds.hop_floor),
         "hop 2": hop2,
     }
 

@@ -10,10 +10,11 @@ from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.ballot.edge import directed_sum, edge_releases, first_tally, plausible_classes, receiver_coded
 from graphveil.methods.ballot.public_records import public_log_probabilities
-from graphveil.methods.ballot.tally import one_hot
+from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import EdgeLevel
+from graphveil.progress import silent
 
 KINDS = ("train", "calibration", "query", "other")
 CLASSES = 4
@@ -33,12 +34,12 @@ def tables(matrices, kinds, labels, probabilities, plausible):
     masks = {kind: kinds == kind for kind in KINDS[:3]}
     lists = Lists.from_edge_index(np.concatenate(arcs, axis=1), len(kinds))
     graph = Graph(DenseRows(torch.ones(len(kinds), 1)), labels, lists, masks, CLASSES)
-    votes = one_hot(graph, ("train", "calibration"))
+    votes = label_rows(graph, ("train", "calibration"))
     votes = np.where(votes.any(axis=1)[:, None], votes, probabilities)
     receivers = masks["calibration"] | masks["query"]
     coded = receiver_coded(directed_sum(graph, votes, masks, probabilities), plausible)[receivers]
     return {
-        "first tally": (masks["train"], first_tally(graph, one_hot(graph), masks["train"])),
+        "first tally": (masks["train"], first_tally(graph, label_rows(graph), masks["train"])),
         "ballots": (receivers, coded),
     }
 
@@ -108,7 +109,7 @@ def test_the_public_own_prediction_reads_no_edge_and_no_label_outside_training()
     rows = DenseRows(torch.from_numpy(np.eye(2)[labels] + 0.1 * rng.random((nodes, 2))))
     lists = Lists.from_edge_index(np.zeros((2, 0), dtype=int), nodes)
     graph = Graph(rows, np.where(kinds == "query", -1, labels), lists, masks, 2)
-    z = public_log_probabilities(graph, masks, 20, np.random.default_rng(1), None)
+    z = public_log_probabilities(graph, masks, 20, np.random.default_rng(1), silent)
     assert (z.argmax(axis=1)[kinds == "query"] == labels[kinds == "query"]).mean() > 0.9
 
 

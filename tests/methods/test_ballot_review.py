@@ -13,7 +13,8 @@ from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Lists
 from graphveil.graph.validate import validate
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.ballot.tally import Poll, ballot_sum, centred_votes, one_hot
+from graphveil.methods.ballot.tally import Poll, ballot_sum, centred_votes
+from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
@@ -133,7 +134,7 @@ def test_p6_absent_slots_send_no_gradient_and_no_ballot(data):
         gone.edge_index = data.edge_index  # the list stays, but nobody is there to send
         graph = validate(gone)
         votes = centred_votes(graph, np.full((graph.nodes, 3), 1 / 3) + np.eye(3)[graph.labels] * 0.1)
-        assert not votes[r].any() and not one_hot(graph)[r].any()
+        assert not votes[r].any() and not label_rows(graph)[r].any()
     without = validate(blanked(data, train))
     assert without.labels[train] == -1 and not without.present[train]
 

@@ -11,7 +11,7 @@ from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
 from graphveil.graph.unit import unit_array, unit_rows
 from graphveil.graph.validate import validate
-from graphveil.methods.mlp import NetworkPredictor
+from graphveil.learn import MLP
 from graphveil.privacy.facts import PUBLIC_COINS
 
 
@@ -45,10 +45,9 @@ def test_without_noise_the_paper_network_is_ordinary_adam(small):
     """Against torch.optim.Adam on an independent torch module started from the same weights."""
     method = gv.DpMlp(network="paper", hidden=8, epochs=6, batch_size=4)
     model = method.fit(small, gv.NodeLevel(math.inf, 1e-3), seed=1)
-    start = NetworkPredictor.build(6, 3, 8, 3)
-    start.network.initialise(np.random.default_rng([PUBLIC_COINS, 1]))
-    layers = [torch.nn.Linear(layer.inputs, layer.outputs, dtype=torch.float64) for layer in start.network.layers]
-    for ours, theirs in zip(start.network.layers, layers, strict=True):
+    start = MLP((7, 8, 8, 3)).initialise(np.random.default_rng([PUBLIC_COINS, 1]))
+    layers = [torch.nn.Linear(layer.inputs, layer.outputs, dtype=torch.float64) for layer in start.layers]
+    for ours, theirs in zip(start.layers, layers, strict=True):
         theirs.weight.data, theirs.bias.data = ours.weight.clone(), ours.bias.clone()
     network = torch.nn.Sequential(layers[0], torch.nn.SELU(), layers[1], torch.nn.SELU(), layers[2])
     inputs = torch.from_numpy(np.hstack([unit_array(small.x.numpy()), np.ones((small.num_nodes, 1))]))

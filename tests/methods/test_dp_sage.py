@@ -56,9 +56,9 @@ def test_without_noise_and_clipping_inference_computes_what_training_saw(small):
     """Lists longer than everybody's are not cut; messages are then V times what training aggregated."""
     promise, graph = gv.NodeLevel(float("inf")), validate(small)
     predictor = DpSage(steps=4, hidden=4, max_degree=100, message_clip=1e3).fit(small, promise, seed=0).predictor
-    (near,) = predictor.network.branches[1]
+    (near,) = predictor.networks[""].branches[1]
     seen = neighbour_rows(graph.lists, graph, promise).matmul(near.weight.T.contiguous())
-    assert np.allclose(predictor.table, seen.numpy(), atol=1e-3)
+    assert np.allclose(predictor.tables["table"], seen.numpy(), atol=1e-3)
 
 
 def test_predictions_read_only_the_own_row_and_survive_saving(small, tmp_path):

@@ -96,7 +96,7 @@ def test_the_row_norm_is_privacy_neutral_and_does_not_change_the_model(small):
     """c = 2^-27 scales codes, noise and offset alike: the same table up to the noise grid."""
     models = [Dpdgc(**SMALL, row_norm=c).fit(small, gv.NodeLevel(4.0), seed=1) for c in (1.0, 2.0**-27)]
     assert models[0].certificate.epsilon == pytest.approx(models[1].certificate.epsilon, rel=1e-6)
-    assert np.allclose(models[0].predictor.table, models[1].predictor.table, atol=1e-5)
+    assert np.allclose(models[0].predictor.tables["table"], models[1].predictor.tables["table"], atol=1e-5)
 
 
 def test_published_levels_print_claim_and_truth(small):
@@ -126,7 +126,7 @@ def test_without_noise_the_table_is_the_plain_sum(small):
     codes = np.eye(3)[labels] * (labels >= 0)[:, None]
     sums = adjacency @ codes
     expected = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
-    assert np.allclose(model.predictor.table, expected, atol=1e-6)
+    assert np.allclose(model.predictor.tables["table"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [SMALL | {"codes": "rr-labels"}, SMALL | {"codes": "random"}, SMALL, PAPER])

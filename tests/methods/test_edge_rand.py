@@ -43,7 +43,7 @@ def test_pair_numbers_survive_large_graphs():
 def test_the_graph_comes_back_from_its_pair_numbers(small):
     graph = validate(small)
     for directed in (False, True):
-        arcs = pairs_of(pair_numbers(graph, directed), graph.nodes, directed)
+        arcs = pairs_of(pair_numbers(graph.lists, directed), graph.nodes, directed)
         assert {tuple(a) for a in arcs.T} == {tuple(a) for a in graph.lists.edge_index().T}
 
 

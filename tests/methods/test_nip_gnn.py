@@ -100,7 +100,7 @@ def test_laplace_noise_and_randomised_labels_add_up_to_a_pure_epsilon(small, rel
 
 def test_label_messages_are_as_wide_as_there_are_classes(small):
     model = NipGnn(**SMALL, messages="labels").fit(small, gv.NodeLevel(2.0))
-    assert {table.shape[1] for table in model.predictor.tables} == {3}
+    assert {table.shape[1] for table in model.predictor.tables.values()} == {3}
 
 
 def test_scales_come_from_released_rows_and_average_one():

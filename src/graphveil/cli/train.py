@@ -84,16 +84,8 @@ def train(
             promise = flags.promise(chosen)
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
-            model, graph = _on_graph(
-                chosen,
-                promise,
-                opt.load_data(str(data), seed, prepare, split),
-                on_bad_rows,
-                holders,
-                seed,
-                out,
-                progress,
-            )
+            graph_data = opt.load_data(str(data), seed, prepare, split)
+            model, graph = _on_graph(chosen, promise, graph_data, on_bad_rows, holders, seed, out, progress)
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
@@ -118,7 +110,7 @@ def _on_graph(
     seed: int | None,
     out: Path | None,
     progress: Progress,
-) -> tuple[Model, Graph]:
+) -> tuple[Model, Graph | None]:
     from graphveil.methods.local_method import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.ledger import Ledger

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,8 +20,8 @@ from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise
-from graphveil.progress import Progress
+from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.progress import Progress, silent
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -33,6 +35,28 @@ TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
 
 
+def guarantees(*adjacencies: Adjacency, relations: Iterable[Relation] = Relation) -> frozenset[Guarantee]:
+    """Each of these adjacencies with each of these relations."""
+    levels = {Adjacency.EDGE_UNDIRECTED: Level.EDGE, Adjacency.EDGE_DIRECTED: Level.EDGE}
+    levels[Adjacency.K_NEIGHBOR] = Level.K_NEIGHBOR
+    pairs = product(adjacencies, relations)
+    return frozenset(Guarantee(levels.get(adjacency, Level.NODE), adjacency, relation) for adjacency, relation in pairs)
+
+
+ZERO_OUT = (Relation.ZERO_OUT,)
+EDGES = guarantees(Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED, relations=ZERO_OUT)
+
+
+def promised_degree(promise: Promise, *others: str) -> tuple[str, ...]:
+    """What a bounded degree assumes, and the ``others`` that follow from it."""
+    if promise.max_degree is None:
+        return ()
+    bound = (
+        f"nobody has more than {promise.max_degree} contacts in either direction (promised by the user, not checked)"
+    )
+    return bound, *others
+
+
 class PrivateMethod(Options):
     """A method with options as fields; subclasses give ``design`` and ``learn``.
 
@@ -42,6 +66,7 @@ class PrivateMethod(Options):
     card: ClassVar[Card]
     gaps: ClassVar[tuple[Gap, ...]] = ()
     curator: ClassVar[type[Curator]] = Curator
+    predictor: ClassVar[type[Any]]
     mode: str = SOUND
 
     def __new__(cls, *, mode: str | None = None, **options: Any) -> Self:
@@ -68,13 +93,14 @@ class PrivateMethod(Options):
         """The releases this method will make for a promise it supports; reads nothing but public facts."""
         raise NotImplementedError
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         """The algorithm: everything private goes through the curator, ``coins`` are public."""
         raise NotImplementedError
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         """The predictor saved as ``config`` and ``arrays``."""
-        raise NotImplementedError
+        restored: Predictor = self.predictor.restore(config, arrays)
+        return restored
 
     def facts(self, data: Any) -> PublicFacts:
         """The public facts of these data as a fit would see them."""
@@ -89,7 +115,8 @@ class PrivateMethod(Options):
         from graphveil.graph import Graph
         from graphveil.graph.validate import validate
 
-        return self.arrange(data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows))
+        known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
+        return self.arrange(known)
 
     def arrange(self, graph: Graph) -> Graph:
         """The graph with the public masks this method needs; may read nothing but masks, and notes what it changed."""
@@ -122,7 +149,7 @@ class PrivateMethod(Options):
         ledger = ledger or Ledger()
         curator = self.curator(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
-        predictor = self.learn(curator, coins, progress)
+        predictor = self.learn(curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
         certificate = Certificate.of(
             plan,

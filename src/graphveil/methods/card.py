@@ -1,9 +1,13 @@
-"""What is worth knowing about a method before using it."""
+"""What is worth knowing about a method before using it; the texts of our own methods are in ``cards.toml``."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any
+
+from graphveil.methods.registry import ENTRIES
+from graphveil.privacy.plan import Gap
 
 
 @dataclass(frozen=True)
@@ -21,3 +25,14 @@ class Card:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@cache
+def card(name: str) -> Card:
+    return Card(name, **{field.name: ENTRIES[name][field.name] for field in fields(Card)[1:]})
+
+
+@cache
+def gaps(name: str) -> tuple[Gap, ...]:
+    """The known gaps in what the paper of this method claims."""
+    return tuple(Gap(**entry) for entry in ENTRIES[name]["gap"])

@@ -10,29 +10,27 @@ and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.gnn import GnnPredictor, NetworkShape, Training, trained
-from graphveil.methods.options import Count, Fraction, NonNegative, Positive
+from graphveil.methods.base import EDGES
+from graphveil.methods.card import card
+from graphveil.methods.gnn import GnnPredictor, GraphNetwork
+from graphveil.methods.options import Count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import EdgeFlips, Exact
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
-    from graphveil.graph import Graph
-
-EDGES = (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
+    from graphveil.graph import Lists
 
 
-class EdgeRand(PrivateMethod):
+class EdgeRand(GraphNetwork):
     """A graph network on a graph whose pairs were flipped at random.
 
     Args:
@@ -41,52 +39,27 @@ class EdgeRand(PrivateMethod):
         hidden, epochs, learning_rate, weight_decay, dropout: the network and its training.
     """
 
-    card = Card(
-        name="edge-rand",
-        summary="flips every pair of nodes with a coin, then trains an ordinary graph network on the noisy graph",
-        paper="EdgeRand: LinkTeller (Wu, Long, Zhang and Li, IEEE S&P 2022); RandEdge+SAGE in DPDGC (NeurIPS 2023)",
-        trust="one trusted curator (a local version would need one report per pair)",
-        protects="edges (edge level), with pure epsilon",
-        public="number of nodes, features and labels of all nodes",
-        formula="pair (i, j) changes with probability 1/(e^eps + 1); then GraphSAGE, GCN or SGC",
-        when="small graphs at large epsilon; at epsilon 1 more than a quarter of all pairs are noise, so gap or mlp win",
-    )
-
-    supports = frozenset(Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT) for adjacency in EDGES)
+    card = card("edge-rand")
+    supports = EDGES
 
     backbone: Literal["sage", "gcn", "sgc"] = "sage"
     max_edges: Count = 50_000_000
-    hidden: Count = 64
     epochs: Count = 100
-    learning_rate: Positive = 0.01
-    weight_decay: NonNegative = 5e-4
-    dropout: Fraction = 0.5
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if not promise.private:
             release = Release("edges", Exact(), {EDGE: 1.0}, "no coins at epsilon = inf")
             return Plan(promise, facts, (release,))
-        pairs = pair_count(facts.nodes, _directed(promise))
-        mechanism = EdgeFlips(promise.epsilon, pairs)
-        expected = mechanism.flip_probability * pairs
-        if expected > self.max_edges:
-            raise InputError(
-                f"edge-rand at epsilon {promise.epsilon:g} would draw about {expected:.3g} noisy edges among {facts.nodes} "
-                f"nodes, more than max_edges = {self.max_edges:.3g}; raise epsilon or max_edges, or use gap"
-            )
+        who, advice = f"edge-rand at epsilon {promise.epsilon:g}", "raise epsilon or max_edges, or use gap"
+        mechanism = edge_flips(promise.epsilon, facts.nodes, _directed(promise), self.max_edges, who, advice)
         lemma = "one edge decides one pair, and each pair has its own coin"
         return Plan(promise, facts, (Release("edges", mechanism, {EDGE: 1.0}, lemma),))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GnnPredictor:
         directed, facts = _directed(curator.plan.promise), curator.facts
-        joined = curator.release("edges", lambda private: pair_numbers(private, directed))
+        joined = curator.release("edges", lambda private: pair_numbers(private.lists, directed))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
-        shape = NetworkShape(self.backbone, facts.features + 1, self.hidden, facts.classes)
-        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
-        return GnnPredictor(shape, network, arcs)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
-        return GnnPredictor.restore(config, arrays)
+        return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress), arcs)
 
 
 def _directed(promise: Promise) -> bool:
@@ -98,14 +71,24 @@ def pair_count(nodes: int, directed: bool) -> int:
     return max(1, nodes * (nodes - 1) // (1 if directed else 2))
 
 
-def pair_numbers(graph: Graph, directed: bool) -> np.ndarray:
+def edge_flips(epsilon: float, nodes: int, directed: bool, most: int, who: str, advice: str) -> EdgeFlips:
+    """A coin per pair; refused where more noisy edges than ``most`` are expected."""
+    flips = EdgeFlips(epsilon, pair_count(nodes, directed))
+    expected = flips.flip_probability * flips.pairs
+    if expected > most:
+        found = f"{who} would draw about {expected:.3g} noisy edges among {nodes} nodes"
+        raise InputError(f"{found}, more than max_edges = {most:.3g}; {advice}")
+    return flips
+
+
+def pair_numbers(lists: Lists, directed: bool) -> np.ndarray:
     """The joined pairs as increasing numbers: i (n - 1) + j' for ordered ones, j (j - 1)/2 + i for i < j else.
 
     Without direction a pair is joined if either list mentions the other; one friendship then decides one number.
     """
-    senders, receivers = graph.lists.edge_index()
+    senders, receivers = lists.edge_index()
     if directed:
-        return np.sort(senders * (graph.nodes - 1) + receivers - (receivers > senders))
+        return np.sort(senders * (lists.nodes - 1) + receivers - (receivers > senders))
     low, high = np.minimum(senders, receivers), np.maximum(senders, receivers)
     return np.unique(high * (high - 1) // 2 + low)
 

@@ -7,13 +7,14 @@ Tests: ``tests/methods/test_edge_rand.py``.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.common.settings import Settings
+from graphveil.methods.card import card
+from graphveil.methods.common.aggregation import payers
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -25,80 +26,6 @@ from graphveil.progress import Progress
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.learn.backbones import TwoLayers
-
-
-def _card(name: str, long_name: str, paper: str, formula: str) -> Card:
-    return Card(
-        name=name,
-        summary=f"{long_name}, trained and used on the raw graph; not private",
-        paper=paper,
-        trust="no protection of anything",
-        protects="nothing",
-        public="everything",
-        formula=formula,
-        when="as the non-private line, or on a graph that is public anyway",
-    )
-
-
-class Sage(PrivateMethod):
-    """Two-layer GraphSAGE with mean aggregation.
-
-    Args:
-        hidden: width of the hidden layer.
-        epochs, learning_rate, weight_decay, dropout: full-batch Adam.
-    """
-
-    card = _card(
-        "sage",
-        "GraphSAGE",
-        "Inductive Representation Learning on Large Graphs (Hamilton, Ying and Leskovec, NeurIPS 2017)",
-        "h = selu(X U + mean_N(X) V), logits = h U' + mean_N(h) V'",
-    )
-    backbone: ClassVar[str] = "sage"
-    supports = frozenset[Guarantee]()
-
-    hidden: Count = 64
-    epochs: Count = 200
-    learning_rate: Positive = 0.01
-    weight_decay: NonNegative = 5e-4
-    dropout: Fraction = 0.5
-
-    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
-        everybody = {kind: 1.0 for kind, count in facts.kinds.items() if count}
-        return Plan(promise, facts, (Release("graph", Exact(), everybody, "the raw graph: nothing is protected"),))
-
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GnnPredictor:
-        arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
-        shape = NetworkShape(self.backbone, curator.facts.features + 1, self.hidden, curator.facts.classes)
-        network = trained(shape, Training.of(self), arcs, curator, coins, progress)
-        return GnnPredictor(shape, network)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GnnPredictor:
-        return GnnPredictor.restore(config, arrays)
-
-
-class Gcn(Sage):
-    """Two-layer graph convolutional network."""
-
-    card = _card(
-        "gcn",
-        "a graph convolutional network",
-        "Semi-Supervised Classification with Graph Convolutional Networks (Kipf and Welling, ICLR 2017)",
-        "logits = S selu(S X U) U', S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
-    )
-    backbone = "gcn"
-
-
-class Sgc(Sage):
-    """Simplified graph convolution: two propagations and one linear layer."""
-
-    card = _card(
-        "sgc",
-        "simplified graph convolution",
-        "Simplifying Graph Convolutional Networks (Wu et al., ICML 2019)",
-        "logits = S^2 X U, S = (D+1)^-1/2 (A + I) (D+1)^-1/2",
-    )
-    backbone = "sgc"
 
 
 @dataclass(frozen=True)
@@ -115,42 +42,6 @@ class NetworkShape:
         from graphveil.learn.backbones import build_backbone
 
         return build_backbone(self.backbone, self.width, self.hidden, self.classes, dropout, seed)
-
-
-@dataclass(frozen=True)
-class Training(Settings):
-    """How a network is trained: full-batch Adam."""
-
-    epochs: int
-    learning_rate: float
-    weight_decay: float
-    dropout: float
-
-
-def trained(
-    shape: NetworkShape,
-    training: Training,
-    arcs: np.ndarray,
-    curator: Curator,
-    coins: np.random.Generator,
-    progress: Progress | None,
-) -> TwoLayers:
-    """A network trained on open records and the arcs given."""
-    from graphveil.learn.graph_training import edges_for, features, train_on_graph
-
-    records, network = curator.open_records(), shape.build(training.dropout, int(coins.integers(2**31)))
-    train_on_graph(
-        network,
-        features(records.rows),
-        edges_for(shape.backbone, arcs, records.nodes),
-        np.where(curator.masks["train"], records.labels, -1),
-        epochs=training.epochs,
-        learning_rate=training.learning_rate,
-        weight_decay=training.weight_decay,
-        seed=int(coins.integers(2**31)),
-        progress=None if progress is None else lambda done, total: progress(shape.backbone, done, total),
-    )
-    return network
 
 
 class GnnPredictor:
@@ -189,3 +80,71 @@ class GnnPredictor:
         network = shape.build()
         network.load_state_dict({name: torch.from_numpy(value) for name, value in arrays.items() if name != "arcs"})
         return cls(shape, network, arrays.get("arcs"))
+
+
+class GraphNetwork(PrivateMethod):
+    """A network on open records and the arcs given, by full-batch Adam."""
+
+    predictor = GnnPredictor
+
+    hidden: Count = 64
+    epochs: Count = 200
+    learning_rate: Positive = 0.01
+    weight_decay: NonNegative = 5e-4
+    dropout: Fraction = 0.5
+
+    def trained(
+        self, backbone: str, arcs: np.ndarray, curator: Curator, coins: np.random.Generator, progress: Progress
+    ) -> tuple[NetworkShape, TwoLayers]:
+        from graphveil.learn.graph_training import edges_for, features, train_on_graph
+
+        records, facts = curator.open_records(), curator.facts
+        shape = NetworkShape(backbone, facts.features + 1, self.hidden, facts.classes)
+        network = shape.build(self.dropout, int(coins.integers(2**31)))
+        train_on_graph(
+            network,
+            features(records.rows),
+            edges_for(backbone, arcs, records.nodes),
+            np.where(curator.masks["train"], records.labels, -1),
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            seed=int(coins.integers(2**31)),
+            progress=partial(progress, backbone),
+        )
+        return shape, network
+
+
+class Sage(GraphNetwork):
+    """Two-layer GraphSAGE with mean aggregation.
+
+    Args:
+        hidden: width of the hidden layer.
+        epochs, learning_rate, weight_decay, dropout: full-batch Adam.
+    """
+
+    card = card("sage")
+    backbone: ClassVar[str] = "sage"
+    supports = frozenset[Guarantee]()
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        raw = Release("graph", Exact(), payers(facts, promise, 1.0), "the raw graph: nothing is protected")
+        return Plan(promise, facts, (raw,))
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GnnPredictor:
+        arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
+        return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress))
+
+
+class Gcn(Sage):
+    """Two-layer graph convolutional network."""
+
+    card = card("gcn")
+    backbone = "gcn"
+
+
+class Sgc(Sage):
+    """Simplified graph convolution: two propagations and one linear layer."""
+
+    card = card("sgc")
+    backbone = "sgc"

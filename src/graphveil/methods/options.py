@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, dataclass_transform, get_args, get_origin
 
@@ -92,24 +93,24 @@ def alternatives(hint: Any) -> tuple[Alternative, ...]:
 
 
 @cache
-def allowed(cls: type[Options]) -> dict[str, tuple[Alternative, ...]]:
+def allowed(cls: Any) -> dict[str, tuple[Alternative, ...]]:
     """By option what it may be; annotations are looked up where the class that has them was written."""
     names = {field.name for field in fields(cls)}
     found: dict[str, tuple[Alternative, ...]] = {}
     for base in reversed(cls.__mro__):
-        for name, hint in base.__dict__.get("__annotations__", {}).items():
+        for name, hint in get_annotations(base).items():
             if name in names:
                 where = vars(sys.modules[base.__module__])
                 found[name] = alternatives(eval(hint, where) if isinstance(hint, str) else hint)
     return found
 
 
-def accepts(cls: type[Options], name: str, value: Any) -> bool:
+def accepts(cls: Any, name: str, value: Any) -> bool:
     """Whether there is an option of this name that may have this value."""
     return any(value in alternative for alternative in allowed(cls).get(name, ()))
 
 
-def refuse_unknown(cls: type[Options], title: str, names: Iterable[str]) -> None:
+def refuse_unknown(cls: Any, title: str, names: Iterable[str]) -> None:
     """An error that lists the options if one of these names is none of them."""
     known = allowed(cls)
     for name in names:
@@ -130,12 +131,13 @@ class Options:
         self.check()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        known = allowed(type(self))
+        kind: Any = type(self)
+        known = allowed(kind)
         if name in known and not any(value in alternative for alternative in known[name]):
             spoken = " or ".join(map(str, known[name]))
             raise InputError(f"{self._title}: option {name} takes {spoken}, got {value!r}")
-        if not hasattr(type(self), name):
-            refuse_unknown(type(self), self._title, [name])
+        if not hasattr(kind, name):
+            refuse_unknown(kind, self._title, [name])
         object.__setattr__(self, name, value)
 
     @property

@@ -6,10 +6,12 @@ then planning, saving, loading, audits and the command line know it.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module, metadata
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphveil.errors import InputError
@@ -24,34 +26,8 @@ SOUND, PUBLISHED = "sound", "published"
 MODES = (SOUND, PUBLISHED)
 VERBS = {SOUND: "proves", PUBLISHED: "claims"}
 
-# name -> the class of each of its modes, as "module:class" below graphveil.methods
-BUILT_IN: dict[str, dict[str, str]] = {
-    "ballot": {SOUND: "ballot:Ballot"},
-    "mlp": {SOUND: "mlp:Mlp"},
-    "local": {SOUND: "local:LocalRecipe"},
-    "lpgnn": {SOUND: "lpgnn:Lpgnn", PUBLISHED: "lpgnn.published:PublishedLpgnn"},
-    "graph-privatizer": {
-        SOUND: "graph_privatizer:GraphPrivatizer",
-        PUBLISHED: "graph_privatizer.published:PublishedGraphPrivatizer",
-    },
-    "rr-edges": {SOUND: "rr_edges:RrEdges", PUBLISHED: "rr_edges.published:PublishedRrEdges"},
-    "lga-pgnn": {SOUND: "lga_pgnn:LgaPgnn", PUBLISHED: "lga_pgnn.published:PublishedLgaPgnn"},
-    "ldp-gnn": {SOUND: "lga_pgnn:LdpGnn", PUBLISHED: "lga_pgnn.published:PublishedLdpGnn"},
-    "lap-gnn": {SOUND: "lga_pgnn.baselines:LapGnn"},
-    "rand-gnn": {SOUND: "lga_pgnn.baselines:RandGnn"},
-    "random-features-gnn": {SOUND: "lga_pgnn.baselines:RandomFeaturesGnn"},
-    "degree-gnn": {SOUND: "lga_pgnn.baselines:DegreeGnn"},
-    "dp-mlp": {SOUND: "dp_mlp:DpMlp", PUBLISHED: "dp_mlp.published:PublishedDpMlp"},
-    "gap": {SOUND: "gap:Gap", PUBLISHED: "gap.published:PublishedGap"},
-    "sage": {SOUND: "gnn:Sage"},
-    "gcn": {SOUND: "gnn:Gcn"},
-    "sgc": {SOUND: "gnn:Sgc"},
-    "edge-rand": {SOUND: "edge_rand:EdgeRand"},
-    "dpdgc": {SOUND: "dpdgc:Dpdgc", PUBLISHED: "dpdgc.published:PublishedDpdgc"},
-    "dpar": {SOUND: "dpar:Dpar", PUBLISHED: "dpar.published:PublishedDpar"},
-    "dp-sage": {SOUND: "dp_sage:DpSage"},
-    "nip-gnn": {SOUND: "nip_gnn:NipGnn", PUBLISHED: "nip_gnn.published:PublishedNipGnn"},
-}
+ENTRIES: dict[str, dict[str, Any]] = tomllib.loads((files("graphveil.methods") / "cards.toml").read_text("utf-8"))
+BUILT_IN = {name: {mode: entry[mode] for mode in MODES if mode in entry} for name, entry in ENTRIES.items()}
 _REGISTERED: dict[str, dict[str, type[PrivateMethod]]] = {}
 
 

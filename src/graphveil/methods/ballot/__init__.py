@@ -26,35 +26,29 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.ballot.algorithm import Election, Recipe
-from graphveil.methods.ballot.bounds import Shares, bounds_of, slots_of
+from graphveil.methods.ballot.algorithm import Election
+from graphveil.methods.ballot.bounds import Recipe, slots_of
 from graphveil.methods.ballot.edge import edge_releases, learn_edge
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.statements import assumptions_of, implied_by, weaker_kinds
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
+from graphveil.methods.card import card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
-from graphveil.methods.options import Count, NonNegative, Positive, Share
+from graphveil.methods.options import Count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.plan import Plan
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Predictor
 
-EDGES = ((Level.EDGE, Adjacency.EDGE_UNDIRECTED), (Level.EDGE, Adjacency.EDGE_DIRECTED))
-PEOPLE = (
-    (Level.NODE, Adjacency.RECORD),
-    (Level.NODE, Adjacency.BOUNDED_DEGREE),
-    (Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR),
-)
 HELD_OUT = "no calibration nodes were given: one training node in eight was held out by public coins"
 
 
-class Ballot(PrivateMethod):
+class Ballot(Recipe, PrivateMethod):
     """Noisy neighbour ballots on top of a private own predictor; one recipe for all graphs and all epsilon.
 
     Args:
@@ -80,50 +74,11 @@ class Ballot(PrivateMethod):
         epochs: of the public networks at edge level.
     """
 
-    card = Card(
-        name="ballot",
-        summary="neighbours cast noisy ballots for their class; only the tallies of the nodes asked about are released",
-        paper="graphveil's own method",
-        trust="one trusted curator",
-        protects="features, labels and contacts (node and k-neighbor level); edges (edge level)",
-        public="number of nodes, feature width, classes, which nodes train, calibrate and are asked about",
-        formula="logits_i = a log p(x_i) + b (sum_k A_ik w_k h_k + N(0, sigma^2)) + c",
-        when="the first method to try at every level; on tiny sparse graphs at small epsilon it falls back to dp-mlp",
-    )
+    card = card("ballot")
+    supports = EDGES | guarantees(Adjacency.NODE, relations=ZERO_OUT)
+    supports |= guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.K_NEIGHBOR)
 
-    supports = frozenset(
-        [
-            *(Guarantee(*unit, Relation.ZERO_OUT) for unit in (*EDGES, (Level.NODE, Adjacency.NODE))),
-            *(Guarantee(*unit, relation) for unit in PEOPLE for relation in Relation),
-        ]
-    )
-
-    assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
-    structural: Literal["auto", "off"] = "auto"
-    publish: Literal["own-row", "noisy"] = "own-row"
     query_features: Literal["private", "public"] = "private"
-    release_accuracy: bool = False
-    steps: Count = 50
-    learning_rate: Positive = 0.1
-    clip: Positive = 0.5
-    centring: Share = 0.03
-    mass_share: Share = 0.01
-    probe_share: Share = 0.10
-    test_share: Share = 0.20
-    least_votes: Share = 0.1
-    most_votes: Share = 0.6
-    votes_slope: NonNegative = 0.35
-    audible: NonNegative = 1.5
-    heterophily: NonNegative = 0.15
-    certainty: NonNegative = 2.0
-    first_hop_share: Share = 0.17
-    k_first_hop_share: Share = 0.25
-    second_hop_share: Share = 0.33
-    structural_mass: NonNegative = 12.0
-    k_structural_mass: NonNegative = 6.0
-    combiner_steps: Count = 60
-    combiner_rate: Positive = 0.1
-    accuracy_share: Share = 0.2
     epochs: Count = 150
 
     def check(self) -> None:
@@ -136,31 +91,11 @@ class Ballot(PrivateMethod):
         if self.probe_share + self.test_share + self.centring + max(self.most_votes, hops) >= 1:
             raise InputError("ballot's shares must leave a part of mu^2 to own predictor and combiner")
 
-    @property
-    def shares(self) -> Shares:
-        return Shares.of(self)
-
-    # -- plan ----------------------------------------------------------------------------------------------------
-
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if promise.level is Level.EDGE:
             return Plan(promise, facts, edge_releases(facts, promise))
-        slots = slots_of(
-            facts,
-            promise,
-            bounds_of(promise, facts),
-            steps=self.steps,
-            clip=self.clip,
-            combiner_steps=self.combiner_steps,
-            structural=self._may_be_structural(promise),
-            publish=self.publish == "noisy",
-            accuracy=self.release_accuracy,
-        )
-        draft = Plan(promise, facts, slots, weaker=weaker_kinds(facts, promise))
-        return replace(draft, implied=implied_by(self.shares, draft))
-
-    def _may_be_structural(self, promise: Promise) -> bool:
-        return self.structural == "auto" and promise.adjacency is not Adjacency.NODE
+        draft = Plan(promise, facts, slots_of(facts, promise, self), weaker=weaker_kinds(facts, promise))
+        return replace(draft, implied=implied_by(self, draft))
 
     def arrange(self, graph: Graph) -> Graph:
         """Hold out calibration nodes by public coins if none are given."""
@@ -174,16 +109,14 @@ class Ballot(PrivateMethod):
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, _ = super().statements(plan)
-        share = self.shares.rest * self.accuracy_share if self.release_accuracy else None
+        share = self.rest * self.accuracy_share if self.release_accuracy else None
         open_features, noisy = self.query_features == "public", self.publish == "noisy"
         return public, assumptions_of(plan, features_public=open_features, published=noisy, accuracy_share=share)
 
-    # -- algorithm -----------------------------------------------------------------------------------------------
-
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         if curator.plan.promise.level is Level.EDGE:
             return learn_edge(curator, self.epochs, coins, progress)
-        election = Election(Recipe.of(self), self.shares, curator, progress)
+        election = Election(self, curator, progress)
         predictor = election.hold()
         election.publish(predictor)
         return predictor

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Shares, bounds_of
+from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Recipe, bounds_of
 from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.ballot.tally import (
@@ -22,13 +21,12 @@ from graphveil.methods.ballot.tally import (
     margins,
     mass_of,
     merge,
-    one_hot,
     square_rooted,
     whitened,
 )
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
-from graphveil.methods.common.settings import Settings
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
@@ -43,34 +41,18 @@ class Mode(StrEnum):
     FEATURES = "features"
 
 
-@dataclass(frozen=True)
-class Recipe(Settings):
-    """What an election goes by besides its shares: public assumptions, thresholds and step sizes."""
-
-    assume: str
-    publish: str
-    release_accuracy: bool
-    learning_rate: float
-    audible: float
-    heterophily: float
-    certainty: float
-    structural_mass: float
-    k_structural_mass: float
-    combiner_rate: float
-
-
 class Election:
     """One run at node or k-neighbour level: the curator, the purse, and one method per step."""
 
-    def __init__(self, recipe: Recipe, shares: Shares, curator: Curator, progress: Progress | None) -> None:
-        self.recipe, self.shares, self.curator, self.progress = recipe, shares, curator, progress
+    def __init__(self, recipe: Recipe, curator: Curator, progress: Progress) -> None:
+        self.recipe, self.curator, self.progress = recipe, curator, progress
         self.purse = Purse(curator.plan)
         self.bounds: Bounds = bounds_of(curator.plan.promise, curator.facts)
         self.receivers: np.ndarray = np.logical_or.reduce([curator.masks[kind] for kind in RECEIVERS])
 
     def hold(self) -> BallotPredictor:
         assumed = self.recipe.assume
-        if assumed == Mode.FEATURES or not self.curator.facts.count("calibration"):
+        if assumed == "features" or not self.curator.facts.count("calibration"):
             return self.features_only()
         if not self.audible() and assumed == "auto":
             return self.features_only()
@@ -85,7 +67,7 @@ class Election:
     def audible(self) -> bool:
         """Step 1: whether the ballots of training nodes can be heard through the noise."""
         mass = self._release(
-            "mass", self.shares.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
+            "mass", self.recipe.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
         )
         self.mass = float(mass.mean())
         weight = 1.0 if self.bounds.k is None else 1 / math.sqrt(self.bounds.k)
@@ -95,13 +77,13 @@ class Election:
         """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
         probe = self._release(
             "probe",
-            self.shares.rest * self.shares.probe_share,
-            lambda private: ballot_sum(private, one_hot(private), self.receivers, self.bounds.floor),
+            self.recipe.rest * self.recipe.probe_share,
+            lambda private: ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor),
         )
         poll = Poll.of(probe, self.curator.noise_scale("probe"))
         total = self._release(
             "test",
-            self.shares.rest * self.shares.test_share,
+            self.recipe.rest * self.recipe.test_share,
             lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound),
         )
         voters = self.curator.facts.count("calibration")
@@ -125,9 +107,9 @@ class Election:
 
     def homophilous(self, poll: Poll) -> BallotPredictor:
         """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
-        shares, signal = self.shares, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
+        shares, signal = self.recipe, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
         votes_share = min(shares.most_votes, shares.least_votes + shares.votes_slope * signal) - shares.probe_share
-        votes_share *= self.shares.rest
+        votes_share *= self.recipe.rest
         own = self.own({"votes": votes_share})
         votes, noise = None, 0.0
         if votes_share > 1e-6:
@@ -138,20 +120,20 @@ class Election:
 
             votes = self._release("votes", votes_share, tally)
             noise = self.curator.noise_scale("votes")
-        evidence = merge(poll, votes, noise)
-        start = Combiner.homophilous(self.curator.facts.classes, evidence.weight)
-        return self.combine(Mode.HOMOPHILOUS, "combiner", own, evidence.table, start)
+        table, weight = merge(poll, votes, noise)
+        start = Combiner.homophilous(self.curator.facts.classes, weight)
+        return self.combine(Mode.HOMOPHILOUS, "combiner", own, table, start)
 
     def structural(self) -> BallotPredictor:
         """Steps 4 to 6 where neighbours disagree: what my neighbours' neighbours are says what I am."""
         near = self.bounds.k is not None
-        shares = self.shares
+        shares = self.recipe
         first = shares.rest * (shares.k_first_hop_share if near else shares.first_hop_share)
         second = shares.rest * shares.second_hop_share
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
         tallies = self._release(
-            "hop 1", first, lambda private: ballot_sum(private, one_hot(private), everybody, self.bounds.hop_floor)
+            "hop 1", first, lambda private: ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
         )
         messages = codes(tallies)
 
@@ -172,7 +154,7 @@ class Election:
     def own(self, reserved: dict[str, float]) -> OwnPredictor:
         """Step 4: the own predictor, with all that training records have left after the reserved releases."""
         share = self.purse.left["train"] - sum(self.purse.price(name, part, "train") for name, part in reserved.items())
-        mean = self.shares.centring * share if self.curator.facts.features else 0.0
+        mean = self.recipe.centring * share if self.curator.facts.features else 0.0
         if mean:
             self.purse.pay("mean", mean)
         self.purse.pay("own", share - mean)
@@ -204,7 +186,7 @@ class Election:
                 guess = predictor.logits(scored).argmax(axis=1)
                 return float(np.count_nonzero(asked & (scored.labels >= 0) & (guess == scored.labels)))
 
-            count = self._release("accuracy", self.shares.rest * self.shares.accuracy_share, right)
+            count = self._release("accuracy", self.recipe.rest * self.recipe.accuracy_share, right)
             predictor.accuracy = float(np.clip(count / asked.sum(), 0.0, 1.0))
         if self.recipe.publish == "noisy":
 

@@ -31,12 +31,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from graphveil.errors import PrivacyError
 from graphveil.methods.common.aggregation import k_neighbor_sensitivity
 from graphveil.methods.common.own_predictor import own_slots
 from graphveil.methods.common.private_training import full_batch_slot
-from graphveil.methods.common.settings import Settings
+from graphveil.methods.common.trainer import FullBatch
+from graphveil.methods.options import Count, NonNegative, Positive, Share
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Slot
 from graphveil.privacy.promise import Adjacency, Promise, Relation
@@ -44,24 +46,34 @@ from graphveil.privacy.promise import Adjacency, Promise, Relation
 RECEIVERS = ("calibration", "query")
 SPREAD = 4  # hop 1 under k-neighbor: weights are floored at SPREAD * k
 COMBINER_CLIP = 1.0
-TABLES = ("mass", "probe", "votes", "hop 1", "hop 2")
 
 
-@dataclass(frozen=True)
-class Shares(Settings):
-    """The parts of mu^2 that stages may take, as the options of the same names say."""
+class Recipe(FullBatch):
+    """What an election goes by: parts of mu^2, public assumptions, thresholds and step sizes."""
 
-    centring: float
-    mass_share: float
-    probe_share: float
-    test_share: float
-    least_votes: float
-    most_votes: float
-    votes_slope: float
-    first_hop_share: float
-    k_first_hop_share: float
-    second_hop_share: float
-    accuracy_share: float
+    assume: Literal["auto", "homophilous", "structural", "features"] = "auto"
+    structural: Literal["auto", "off"] = "auto"
+    publish: Literal["own-row", "noisy"] = "own-row"
+    release_accuracy: bool = False
+    steps: Count = 50
+    centring: Share = 0.03
+    mass_share: Share = 0.01
+    probe_share: Share = 0.10
+    test_share: Share = 0.20
+    least_votes: Share = 0.1
+    most_votes: Share = 0.6
+    votes_slope: NonNegative = 0.35
+    audible: NonNegative = 1.5
+    heterophily: NonNegative = 0.15
+    certainty: NonNegative = 2.0
+    first_hop_share: Share = 0.17
+    k_first_hop_share: Share = 0.25
+    second_hop_share: Share = 0.33
+    structural_mass: NonNegative = 12.0
+    k_structural_mass: NonNegative = 6.0
+    combiner_steps: Count = 60
+    combiner_rate: Positive = 0.1
+    accuracy_share: Share = 0.2
 
     @property
     def rest(self) -> float:
@@ -77,11 +89,7 @@ class Shares(Settings):
         shares = [self.mass_share + rest * self.most_votes, 2 * rest * votes]
         if structural:
             first, second = self.first_hop_share, self.second_hop_share
-            shares += [
-                self.mass_share + rest * (self.probe_share + first + second),
-                2 * rest * first,
-                2 * rest * second,
-            ]
+            shares += [self.mass_share + rest * (self.probe_share + first + second), 2 * rest * max(first, second)]
         return max(shares)
 
     def of_rows(self, structural: bool) -> float:
@@ -146,60 +154,43 @@ def bounds_of(promise: Promise, facts: PublicFacts) -> Bounds:
     return Bounds(tables, k)
 
 
-def slots_of(
-    facts: PublicFacts,
-    promise: Promise,
-    bounds: Bounds,
-    *,
-    steps: int,
-    clip: float,
-    combiner_steps: int,
-    structural: bool,
-    publish: bool,
-    accuracy: bool,
-) -> tuple[Slot, ...]:
+def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot, ...]:
     """Every release that some history of Ballot makes; the curator admits each at most once."""
-    replaced = promise.relation is Relation.REPLACE
+    replaced, bounds = promise.relation is Relation.REPLACE, bounds_of(promise, facts)
     classes, receivers = facts.classes, sum(facts.count(kind) for kind in RECEIVERS)
 
     def table(name: str, rows: int, width: int) -> Slot:
         lemma = f"table {name!r} of ballot/bounds.py, {promise.adjacency}"
         return Slot(name, bounds.tables[name], 1.0, rows * width, lemma)
 
+    def combiner(name: str, size: int) -> Slot:
+        bound = {"calibration": COMBINER_CLIP}
+        return full_batch_slot(name, promise, bound, facts.count("calibration"), size, recipe.combiner_steps)
+
     slots: list[Slot] = []
     if receivers and facts.count("calibration"):
-        size = 2 + classes if not structural else 1 + classes * (classes + 1)
-        calibration = {"calibration": COMBINER_CLIP}
+        lemma = "a calibration record adds one term in [-1, 1]"
         slots += [
             table("mass", receivers, 1),
             table("probe", receivers, classes),
-            Slot(
-                "test",
-                {"calibration": 2.0 if replaced else 1.0},
-                1.0,
-                1,
-                "a calibration record adds one term in [-1, 1]",
-            ),
+            Slot("test", {"calibration": 2.0 if replaced else 1.0}, 1.0, 1, lemma),
             table("votes", receivers, classes),
-            full_batch_slot(
-                "combiner", promise, calibration, facts.count("calibration"), 2 + classes, steps=combiner_steps
-            ),
+            combiner("combiner", 2 + classes),
         ]
-        if structural:
-            slots += [
-                table("hop 1", facts.nodes, classes),
-                table("hop 2", receivers, classes),
-                full_batch_slot(
-                    "structural combiner", promise, calibration, facts.count("calibration"), size, steps=combiner_steps
-                ),
-            ]
+        if recipe.structural == "auto" and promise.adjacency is not Adjacency.NODE:
+            slots += [table("hop 1", facts.nodes, classes), table("hop 2", receivers, classes)]
+            slots.append(combiner("structural combiner", 1 + classes * (classes + 1)))
     if facts.count("query"):
         bound = {"query": centred_replace(classes) if replaced else 1.0}
         lemma = "a query record moves its own centred vote"
-        slots += [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if publish else []
+        slots += (
+            [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if recipe.publish == "noisy" else []
+        )
         counted = "a query record is predicted right or wrong"
-        slots += [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if accuracy else []
-    return (*own_slots(facts, promise, steps=steps, clip=clip), *slots)
+        slots += (
+            [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if recipe.release_accuracy else []
+        )
+    return (*own_slots(facts, promise, steps=recipe.steps, clip=recipe.clip), *slots)
 
 
 class Purse:
@@ -218,9 +209,7 @@ class Purse:
         worst, own = max(step.sensitivity.values()), step.sensitivity.get(kind, 0.0)
         if own in (0.0, worst):
             return share if own else 0.0
-        return (
-            share * (own / worst) ** 2 * (1 + 1e-6)
-        )  # the reserve covers rounding, which does not shrink with the bound
+        return share * (own / worst) ** 2 * (1 + 1e-6)  # the reserve covers rounding, which does not shrink so
 
     def pay(self, name: str, share: float) -> float:
         """Take the share from everybody the slot reads, and return it for the curator."""

@@ -18,12 +18,17 @@ force: ``tests/methods/test_ballot_edge.py``.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from graphveil.methods.ballot.bounds import RECEIVERS
+from graphveil.methods.ballot.tally import Poll, codes, whitened
+from graphveil.methods.common.aggregation import plain_sum
+from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 PLAUSIBLE = 0.1  # classes with at least this part of the largest own probability
 AUDIBLE = 3.0  # agreement in units of the noise above which all classes are plausible
 HETEROPHILY = 0.15
+RIDGE, OFFSET_RIDGE = 5.0, 1.0  # of the final weights, in structural mode
 RESERVE = 1 - 1e-9  # codes are rounded once after an exact sum
 
 
@@ -65,18 +71,16 @@ def _release(name: str, bounds: dict[str, float], dimension: int, promise: Promi
     return Release(name, Gaussian.for_mu(max(bounds.values()), mu, dimension), bounds, lemma)
 
 
-def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
+def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progress: Progress) -> ScoresPredictor:
     """Own prediction, first tally, ballots, and weights fitted on public labels."""
-    from graphveil.methods.ballot.fit import fit_structural, fit_votes
     from graphveil.methods.ballot.public_records import public_log_probabilities
-    from graphveil.methods.ballot.tally import Poll, codes, one_hot, whitened
 
     records, masks = curator.open_records(), curator.masks
     z = public_log_probabilities(records, masks, epochs, coins, progress)
     receivers: np.ndarray = np.logical_or.reduce([masks[kind] for kind in RECEIVERS])
     if not curator.plan.steps:
         return ScoresPredictor(z, {"mode": "features"})
-    labels = one_hot(records)
+    labels = label_rows(records)
     tally = curator.release("first tally", lambda private: first_tally(private, labels, masks["train"]))
     noise = curator.noise_scale("first tally")
     poll = _agreement(Poll.of(tally, noise), records.labels[masks["train"]])
@@ -97,28 +101,25 @@ def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progre
     ballot_mu = curator.plan.mu
     if ballot_mu * poll.margin < AUDIBLE:
         plausible = plausible_classes(probabilities)
-    votes = one_hot(records, ("train", "calibration"))
+    votes = label_rows(records, ("train", "calibration"))
     votes = np.where(votes.any(axis=1, keepdims=True), votes, probabilities)
     table = curator.release(
         "ballots",
         lambda private: receiver_coded(directed_sum(private, votes, masks, probabilities), plausible)[receivers],
     )
-    evidence = decode(table, plausible[receivers])
+    evidence = receiver_coded(table, plausible[receivers])  # the released row projected on the corners of K_i
     combined = fit_votes(z[receivers], evidence, 1 / ballot_mu, at_calibration, records.labels[known])
     return ScoresPredictor(_with_rows(z, receivers, combined), {"mode": "homophilous"})
 
 
 def first_tally(private: Graph, votes: Array, train: np.ndarray) -> Array:
     """Label counts of the training neighbours of training nodes."""
-    from graphveil.methods.common.aggregation import plain_sum
-
     return np.asarray(plain_sum(private.lists.restricted_to(train), votes)[train])
 
 
 def directed_sum(private: Graph, messages: Array, masks: dict[str, np.ndarray], probabilities: Array) -> Array:
     """Sum of messages along each edge that reaches a receiver, in its one public direction."""
     from graphveil.graph import Lists
-    from graphveil.methods.common.aggregation import plain_sum
 
     senders, receivers = private.lists.edge_index()
     rank = np.zeros(private.nodes)
@@ -147,24 +148,70 @@ def receiver_coded(tally: Array, plausible: np.ndarray) -> Array:
     return np.asarray(centred / np.sqrt(1 - 1 / size) * RESERVE)
 
 
-def decode(table: Array, plausible: np.ndarray) -> Array:
-    """Evidence per class: the released row projected on the corners of K_i; classes outside get none."""
-    return receiver_coded(table, plausible)
-
-
-def _agreement(poll: Any, labels: np.ndarray) -> Any:
+def _agreement(poll: Poll, labels: np.ndarray) -> Poll:
     """The margin of the training labels in their own tally; labels are public here."""
-    from graphveil.methods.ballot.tally import Poll
-
     known = labels >= 0
     spread = 1 - float(np.square(poll.priors).sum())
     rows, truth = poll.probe[known], labels[known]
     margin = rows[np.arange(len(truth)), truth] - poll.priors[truth] * rows.sum(axis=1)
     error = poll.noise / math.sqrt(max(len(truth), 1)) / spread
-    return Poll(poll.probe, poll.noise, poll.mass, poll.priors, float(margin.mean()) / spread, error)
+    return replace(poll, margin=float(margin.mean()) / spread, error=error)
 
 
 def _with_rows(z: Array, receivers: np.ndarray, rows: np.ndarray) -> Array:
     logits = z.copy()
     logits[receivers] = rows
     return logits
+
+
+def fit_votes(z: Array, evidence: Array, noise: float, known: np.ndarray, labels: np.ndarray) -> Array:
+    """``a z + b1 S + b2 S / sqrt(||S||^2 + C noise^2)``: linear evidence, and evidence that does not grow with the degree."""
+    length = np.sqrt(np.square(evidence).sum(axis=1, keepdims=True) + evidence.shape[1] * noise**2 + 1e-12)
+    channels = np.stack([z, evidence, evidence / length])
+
+    def logits(weights: Array, rows: slice | np.ndarray) -> Array:
+        return np.asarray(np.einsum("f,fij->ij", weights, channels[:, rows]))
+
+    def loss(weights: Array) -> tuple[float, np.ndarray]:
+        value, error = _cross_entropy(logits(weights, known), labels)
+        return value, np.einsum("ij,fij->f", error, channels[:, known])
+
+    return logits(_minimise(loss, np.array([1.0, 0.0, 0.0])), slice(None))
+
+
+def fit_structural(z: Array, table: Array, known: np.ndarray, labels: np.ndarray) -> Array:
+    """``a z + S U + z_c M / 2 + c`` with S = [table, signed root of table], ridge on U, M, a - 1 and c."""
+    classes = z.shape[1]
+    features = np.hstack([table, np.sign(table) * np.sqrt(np.abs(table)), (z - z.mean(axis=1, keepdims=True)) / 2])
+    width = features.shape[1]
+    ridge = np.concatenate([[OFFSET_RIDGE], np.full(width * classes, RIDGE), np.full(classes, OFFSET_RIDGE)])
+    start = np.zeros(len(ridge))
+    start[0] = 1.0
+
+    def logits(weights: Array, rows: slice | np.ndarray) -> Array:
+        matrix = weights[1 : 1 + width * classes].reshape(width, classes)
+        return np.asarray(weights[0] * z[rows] + features[rows] @ matrix + weights[1 + width * classes :])
+
+    def loss(weights: Array) -> tuple[float, np.ndarray]:
+        value, error = _cross_entropy(logits(weights, known), labels)
+        slope = np.concatenate([[np.sum(error * z[known])], (features[known].T @ error).ravel(), error.sum(axis=0)])
+        away = weights - start
+        return value + 0.5 * float(ridge @ away**2), slope + ridge * away
+
+    return logits(_minimise(loss, start), slice(None))
+
+
+def _cross_entropy(logits: Array, labels: np.ndarray) -> tuple[float, np.ndarray]:
+    """Summed loss and its gradient at the logits."""
+    rows = np.arange(len(labels))
+    value = -float(log_softmax(logits, axis=1)[rows, labels].sum())
+    error: Array = softmax(logits, axis=1)
+    error[rows, labels] -= 1.0
+    return value, error
+
+
+def _minimise(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], start: Array) -> Array:
+    from scipy.optimize import minimize
+
+    result: Array = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    return result

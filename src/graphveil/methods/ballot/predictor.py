@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +16,21 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
 
 
+@dataclass
 class BallotPredictor:
     """Own predictor, a released row per receiver, and the combiner; nodes without a row get the own prediction.
 
     ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy.
     """
 
-    def __init__(self, mode: str, own: OwnPredictor, receivers: np.ndarray, table: Array, combiner: Combiner) -> None:
-        self.mode, self.own, self.receivers, self.table, self.combiner = mode, own, receivers, table, combiner
-        self.published: Array | None = None
-        self.query: np.ndarray | None = None
-        self.accuracy: float | None = None
+    mode: str
+    own: OwnPredictor
+    receivers: np.ndarray
+    table: Array
+    combiner: Combiner
+    published: Array | None = None
+    query: np.ndarray | None = None
+    accuracy: float | None = None
 
     @classmethod
     def of_own(cls, own: OwnPredictor) -> BallotPredictor:
@@ -40,18 +45,13 @@ class BallotPredictor:
             logits[self.receivers] = self.combiner.logits(logits[self.receivers], self.table)
         return logits
 
-    def evidence_logits(self, nodes: int) -> Array:
-        """What the releases alone say: the evidence of the receivers, nothing about anybody's own features."""
-        logits = np.zeros((nodes, len(self.combiner.offset)))
-        if len(self.receivers):
-            logits[self.receivers] = self.table @ self.combiner.mixing + self.combiner.offset
-        return logits
-
     def public_logits(self, nodes: int) -> np.ndarray | None:
         """Scores that may be given to anybody, if they were paid for: noisy for query nodes, evidence alone for others."""
         if self.published is None or self.query is None:
             return None
-        logits = self.evidence_logits(nodes)
+        logits = np.zeros((nodes, len(self.combiner.offset)))
+        if len(self.receivers):
+            logits[self.receivers] = self.table @ self.combiner.mixing + self.combiner.offset
         logits[self.query] += self.published
         return logits
 
@@ -74,8 +74,6 @@ class BallotPredictor:
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> BallotPredictor:
         combiner = Combiner(float(arrays["scale"][0]), arrays["mixing"], arrays["offset"], config["scalar"])
-        own = OwnPredictor.restore(arrays)
-        predictor = cls(config["mode"], own, arrays["receivers"], arrays["table"], combiner)
-        predictor.published, predictor.query = arrays.get("published"), arrays.get("query")
-        predictor.accuracy = config["accuracy"]
-        return predictor
+        own, published = OwnPredictor.restore({}, arrays), (arrays.get("published"), arrays.get("query"))
+        released = own, arrays["receivers"], arrays["table"], combiner
+        return cls(config["mode"], *released, *published, config["accuracy"])

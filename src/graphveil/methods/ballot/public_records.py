@@ -7,6 +7,7 @@ edges.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ LARGE_RATE, LARGE_DECAY, LARGE_EPOCHS = 0.03, 1e-4, 100  # above SMALL nodes
 
 
 def public_log_probabilities(
-    records: Graph, masks: dict[str, np.ndarray], epochs: int, coins: np.random.Generator, progress: Progress | None
+    records: Graph, masks: dict[str, np.ndarray], epochs: int, coins: np.random.Generator, progress: Progress
 ) -> Array:
     """log p(class | own features) for every node, from the labels of training nodes."""
     import scipy.sparse as sp
@@ -70,7 +71,7 @@ def _network(
     dropout: float,
     epochs: int,
     coins: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Array:
     import torch
 
@@ -82,7 +83,6 @@ def _network(
     stored = DenseRows(torch.from_numpy(rows.toarray())) if dense else SparseRows(rows)
     inputs = CentredRows(stored, np.zeros(rows.shape[1]), bias=0.1)
     network = MLP((rows.shape[1] + 1, HIDDEN, classes), torch.relu).initialise(coins)
-    report = None if progress is None else lambda done, total: progress("own predictor", done, total)
     train_plainly(
         network,
         inputs,
@@ -92,7 +92,7 @@ def _network(
         optimizer=Adam(LARGE_RATE if large else RATE),
         weight_decay=LARGE_DECAY if large else DECAY,
         dropout=dropout,
-        progress=report,
+        progress=partial(progress, "own predictor"),
     )
     return np.asarray(softmax(network(inputs).numpy(), axis=1))
 

@@ -7,20 +7,18 @@ The functions that take ``private`` are queries: they run inside a curator's rel
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.methods.ballot.bounds import Bounds
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-
-
-# -- queries -------------------------------------------------------------------------------------------------------
 
 
 def ballot_sum(private: Graph, votes: Array, receivers: np.ndarray, floor: int) -> Array:
@@ -33,21 +31,13 @@ def mass_of(private: Graph, receivers: np.ndarray, bounds: Bounds) -> Array:
     """How much training nodes send to each receiver; under k-neighbor, how many training slots list it."""
     if bounds.k is not None:
         return np.asarray(plain_sum(private.lists, private.masks["train"][:, None].astype(float))[receivers])
-    sending = one_hot(private).sum(axis=1, keepdims=True)
+    sending = label_rows(private).sum(axis=1, keepdims=True)
     return ballot_sum(private, sending, receivers, bounds.floor)
-
-
-def one_hot(private: Graph, kinds: tuple[str, ...] = ("train",)) -> Array:
-    """Labels of the nodes of these kinds as unit rows, zero for everybody else and for nodes without a label."""
-    voting = np.logical_or.reduce([private.masks[kind] for kind in kinds]) & (private.labels >= 0)
-    rows = np.zeros((private.nodes, private.classes))
-    rows[np.flatnonzero(voting), private.labels[voting]] = 1.0
-    return rows
 
 
 def centred_votes(private: Graph, probabilities: Array) -> Array:
     """``(q - 1/C) / sqrt(1 - 1/C)``: q is the label of training and calibration nodes, the own prediction of others."""
-    labels = one_hot(private, ("train", "calibration"))
+    labels = label_rows(private, ("train", "calibration"))
     q = np.where(labels.any(axis=1, keepdims=True), labels, probabilities)
     return np.asarray(centre(q) * private.present[:, None])
 
@@ -66,9 +56,6 @@ def margins(private: Graph, probe: Array, receivers: np.ndarray, priors: Array, 
     labels = private.labels[chosen]
     margin = table[chosen, labels] - priors[labels] * table[chosen].sum(axis=1)
     return math.fsum(np.clip(margin / bound, -1.0, 1.0))
-
-
-# -- what released tables say --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -103,23 +90,15 @@ class Poll:
         spread = 1 - float(np.square(self.priors).sum())
         margin = total * self.bound / (voters * spread)
         error = math.hypot(self.noise / math.sqrt(voters), noise * self.bound / voters) / spread
-        return Poll(self.probe, self.noise, self.mass, self.priors, margin, error)
+        return replace(self, margin=margin, error=error)
 
     def heterophilous(self, threshold: float) -> bool:
         """Whether neighbours agree less than ``threshold``, one standard error included."""
         return (self.margin + self.error) / self.mass < threshold
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A centred table per receiver and the weight with which it enters the posterior before calibration."""
-
-    table: Array
-    weight: float
-
-
-def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> Evidence:
-    """Probe and votes as one precision-weighted table, with the noise-aware Bayes weight.
+def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> tuple[Array, float]:
+    """Probe and votes as one precision-weighted centred table, and the noise-aware Bayes weight it has before calibration.
 
     b0 = m / (v sqrt(1 - 1/C)), m the margin less half an error, v the variance of the table around it.
     """
@@ -134,7 +113,7 @@ def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> Evidence:
     spread = float(np.square((high - low) / 1.349).mean())
     margin = max(poll.margin - poll.error / 2, 0.2 * poll.error)
     around = max(spread - margin**2 / classes, variance, spread / 2, 1e-12)
-    return Evidence(table, margin / (around * unit))
+    return table, margin / (around * unit)
 
 
 def centred_rows(table: Array) -> Array:

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
-from graphveil.privacy.promise import Adjacency, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.graph import Lists
@@ -62,18 +62,23 @@ def k_neighbor_sensitivity(k: int) -> float:
     return math.sqrt((1 + k * (1 - math.sqrt(k / (k + 1)))) ** 2 + k * k / (k + 1))
 
 
+def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, float]:
+    """The same bound for all who can move a table: edges, or every kind of record there is."""
+    kinds = [EDGE] if promise.level is Level.EDGE else [kind for kind, count in facts.kinds.items() if count]
+    return dict.fromkeys(kinds, bound)
+
+
 def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, promise: Promise) -> Release:
     """One noisy aggregation of ``width`` numbers per node that costs at most mu."""
     sensitivity = hop_sensitivity(promise, hop)
-    kinds = ("edge",) if promise.adjacency.startswith("edge") else tuple(kind for kind, n in facts.kinds.items() if n)
     lemma = (
         f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {'1' if hop == 1 else '2 or later'}"
     )
     excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
     if not promise.private:
-        return Release(name, Exact(), dict.fromkeys(kinds, 1.0), lemma, excluded)
+        return Release(name, Exact(), payers(facts, promise, 1.0), lemma, excluded)
     mechanism = Gaussian.for_mu(sensitivity, mu, facts.nodes * width)
-    return Release(name, mechanism, dict.fromkeys(kinds, sensitivity), lemma, excluded)
+    return Release(name, mechanism, payers(facts, promise, sensitivity), lemma, excluded)
 
 
 def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:

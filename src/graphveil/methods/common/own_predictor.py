@@ -10,10 +10,12 @@ moves by at most ``clip`` or ``2 clip`` for a training record and not at all for
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -38,32 +40,26 @@ def own_releases(
 ) -> tuple[Release, ...]:
     """The mean (everybody pays the share ``centring`` of mu^2) and the gradient steps (training records pay the rest)."""
     mean_share = centring if facts.features else 0.0
-    mu = {"mean": 0.0, "own": 0.0}
-    if promise.private:
-        mu = split_mu(promise, {"mean": mean_share, "own": 1 - mean_share})
-    size = (facts.features + 1) * facts.classes
-    own = full_batch_release("own", promise, facts, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
+    shares = {"mean": mean_share, "own": 1 - mean_share}
+    mu = split_mu(promise, shares) if promise.private else shares
+    size, n = (facts.features + 1) * facts.classes, facts.count("train")
+    own = full_batch_release("own", promise, n, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
     return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
 
 
 def mean_release(facts: PublicFacts, promise: Promise, mu: float, kinds: Collection[str] | None = None) -> Release:
     """The noisy sum of the unit rows of everybody (of these ``kinds``), for mu."""
-    bound = _mean_bound(promise)
-    payers = {kind: bound for kind, count in facts.kinds.items() if count and (kinds is None or kind in kinds)}
+    bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
+    bounds = {kind: bound for kind in payers(facts, promise, bound) if kinds is None or kind in kinds}
     mechanism = Gaussian.for_mu(bound, mu, facts.features) if promise.private else Exact()
-    return Release("mean", mechanism, payers, MEAN_LEMMA)
-
-
-def _mean_bound(promise: Promise) -> float:
-    return 2.0 if promise.relation is Relation.REPLACE else 1.0
+    return Release("mean", mechanism, bounds, MEAN_LEMMA)
 
 
 def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) -> tuple[Slot, ...]:
     """Mean and gradient steps as adaptive slots, for methods that choose their shares while they run."""
-    bound = _mean_bound(promise)
-    everybody = {kind: bound for kind, count in facts.kinds.items() if count}
+    everybody = payers(facts, promise, 2.0 if promise.relation is Relation.REPLACE else 1.0)
     size = (facts.features + 1) * facts.classes
-    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps=steps, growth=GROWTH)
+    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps, GROWTH)
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
 
 
@@ -81,7 +77,7 @@ def release_centre(curator: Curator, share: float | None = None, of: np.ndarray 
 
 
 def learn_own(
-    curator: Curator, learning_rate: float, progress: Progress | None, shares: tuple[float, float] | None = None
+    curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
     from graphveil.learn import MLP
@@ -120,11 +116,12 @@ def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
     return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
 
 
+@dataclass
 class OwnPredictor:
     """Released numbers: the centre (d) and the weights (C x (d + 1))."""
 
-    def __init__(self, centre: np.ndarray, weights: np.ndarray) -> None:
-        self.centre, self.weights = centre, weights
+    centre: np.ndarray
+    weights: np.ndarray
 
     def logits(self, graph: Graph) -> np.ndarray:
         import torch
@@ -139,5 +136,5 @@ class OwnPredictor:
         return {"centre": self.centre, "weights": self.weights}
 
     @classmethod
-    def restore(cls, arrays: dict[str, np.ndarray]) -> OwnPredictor:
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> OwnPredictor:
         return cls(arrays["centre"], arrays["weights"])

@@ -1,22 +1,25 @@
 """How a stage of a method is trained: openly where records are public, else by spending the gradient release of its name.
 
-A method chooses one trainer for its promise and gives it every stage: ``trainer.train(name, network, inputs)``.
+A method chooses one trainer for its promise and gives it every stage: ``train(name, network, inputs)`` trains the network in
+place; ``inputs(graph)`` are its inputs, one row per node.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.own_predictor import own_optimizer
-from graphveil.methods.common.private_training import descend_privately
+from graphveil.methods.common.private_training import descend_privately, poisson_batches
+from graphveil.methods.options import Count, Fraction, NonNegative, Options, Positive
 from graphveil.privacy.curator import Curator, PaperCurator
-from graphveil.privacy.plan import Gap
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.promise import Level, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
@@ -25,17 +28,69 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.learn import Inputs, Network, Optimizer
 
+    InputsOf = Callable[[Graph], Inputs]
+    Trainer = Callable[[str, Network, InputsOf], None]
+    Look = Callable[[Callable[[Graph], float]], float]
+
 OPEN_RATE = 3e-3  # Adam's step size in ordinary training
-EDGES = frozenset(
-    Guarantee(Level.EDGE, adjacency, Relation.ZERO_OUT)
-    for adjacency in (Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED)
-)
-SELECTION = Gap(
-    "D8",
-    "the epoch is chosen by accuracy on private validation labels, which no budget pays for",
-    check="unaccounted",
-    release="selection",
-)
+
+
+class FullBatch(Options):
+    """Private gradient steps on all records, and the share of the budget for a private mean of the features."""
+
+    steps: Count = 100
+    learning_rate: Positive = 0.1
+    clip: Positive = 0.5
+    centring: Fraction = 0.03
+
+
+class OpenTraining(Options):
+    """Ordinary training where records are public."""
+
+    epochs: Count = 100
+    open_learning_rate: Positive = OPEN_RATE
+    weight_decay: NonNegative = 0.0
+    dropout: Fraction = 0.5
+
+
+class PublishedMethod(PrivateMethod):
+    """What a paper does, including reads it does not account for."""
+
+    curator: ClassVar[type[Curator]] = PaperCurator
+    mode: Literal["published"] = "published"
+
+
+class PaperBatches(PublishedMethod):
+    """DP-Adam on Poisson batches."""
+
+    epochs: Count = 100
+    batch_size: Count = 64
+    learning_rate: Positive = 1e-3
+    clip: Positive = 1.0
+
+    def batches(self, facts: PublicFacts) -> tuple[int, float]:
+        """Steps and sampling rate."""
+        return poisson_batches(facts, self.epochs, self.batch_size)
+
+    def trainer(
+        self, curator: Curator, coins: np.random.Generator, progress: Progress, peeks: bool = True, **others: Any
+    ) -> Trainer:
+        """DP-Adam; at edge level Adam on batches with the best epoch, and without privacy what sound modes do.
+
+        ``peeks``: the epoch with the best accuracy on private validation labels is kept, as the papers' code does (D8).
+        """
+        from graphveil.learn import Adam
+
+        opened: dict[str, Any] = {"epochs": self.epochs, "dropout": 0.5, **others}
+        match curator.plan.promise.level:
+            case Level.NONE:
+                return open_trainer(curator, coins, progress, **opened)
+            case Level.EDGE:
+                opened |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "best_epoch": True}
+                return open_trainer(curator, coins, progress, **opened)
+        assert isinstance(curator, PaperCurator)
+        look = partial(curator.peek, "selection") if peeks else None
+        return private_trainer(curator, lambda: Adam(self.learning_rate), progress, look)
 
 
 def records_are_public(promise: Promise) -> bool:
@@ -43,114 +98,62 @@ def records_are_public(promise: Promise) -> bool:
     return promise.level in (Level.EDGE, Level.NONE)
 
 
-class Trainer(Protocol):
-    """Trains ``network`` in place as the stage ``name``; ``inputs(graph)`` are its inputs, one row per node."""
+def sound_trainer(
+    curator: Curator, coins: np.random.Generator, progress: Progress, learning_rate: float, opened: OpenTraining
+) -> Trainer:
+    """Full-batch private steps of ``learning_rate``, or ordinary training where records are public."""
+    if not records_are_public(curator.plan.promise):
+        return private_trainer(curator, lambda: own_optimizer(curator.facts, learning_rate), progress)
+    rate, others = opened.open_learning_rate, {"weight_decay": opened.weight_decay, "dropout": opened.dropout}
+    return open_trainer(curator, coins, progress, opened.epochs, learning_rate=rate, best_epoch=False, **others)
 
-    def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None: ...
 
-
-@dataclass(frozen=True)
-class OpenTrainer:
+def open_trainer(
+    curator: Curator,
+    coins: np.random.Generator,
+    progress: Progress,
+    epochs: int,
+    *,
+    learning_rate: float = OPEN_RATE,
+    best_epoch: bool = False,
+    **others: Any,
+) -> Trainer:
     """Adam on public records; ``best_epoch`` keeps the epoch with the best accuracy on public validation labels."""
 
-    curator: Curator
-    coins: np.random.Generator
-    progress: Progress | None
-    epochs: int
-    learning_rate: float = OPEN_RATE
-    weight_decay: float = 0.0
-    dropout: float = 0.0
-    batch_size: int | None = None
-    best_epoch: bool = False
-
-    def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None:
+    def train(name: str, network: Network, inputs: InputsOf) -> None:
         from graphveil.learn import Adam, train_plainly
 
-        records, progress = self.curator.open_records(), self.progress
-        best = BestEpoch(lambda question: question(records), inputs) if self.best_epoch else None
+        records = curator.open_records()
+        best = BestEpoch(lambda question: question(records), inputs) if best_epoch else None
         train_plainly(
             network,
             inputs(records),
-            np.where(self.curator.masks["train"], records.labels, -1),
-            epochs=self.epochs,
-            coins=self.coins,
-            optimizer=Adam(self.learning_rate),
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            batch_size=self.batch_size,
+            np.where(curator.masks["train"], records.labels, -1),
+            epochs=epochs,
+            coins=coins,
+            optimizer=Adam(learning_rate),
             after_epoch=best,
-            progress=None if progress is None else lambda done, total: progress(name, done, total),
+            progress=partial(progress, name),
+            **others,
         )
         if best is not None:
             best.restore(network)
 
-
-@dataclass(frozen=True)
-class PrivateTrainer:
-    """Private gradient steps, with a fresh optimiser for every stage."""
-
-    curator: Curator
-    optimizer: Callable[[], Optimizer]
-    progress: Progress | None
-
-    def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None:
-        descend_privately(self.curator, name, network, inputs, self.optimizer(), self.progress)
+    return train
 
 
-@dataclass(frozen=True)
-class PaperTrainer:
-    """DP-Adam that keeps the epoch with the best accuracy on private validation labels, as the papers' code does (D8)."""
-
-    curator: PaperCurator
-    learning_rate: float
-    progress: Progress | None
-
-    def train(self, name: str, network: Network, inputs: Callable[[Graph], Inputs]) -> None:
-        from graphveil.learn import Adam
-
-        best = BestEpoch(lambda question: self.curator.peek("selection", question), inputs)
-        descend_privately(self.curator, name, network, inputs, Adam(self.learning_rate), self.progress, best)
-        best.restore(network)
-
-
-def sound_trainer(
-    curator: Curator,
-    coins: np.random.Generator,
-    progress: Progress | None,
-    *,
-    learning_rate: float,
-    epochs: int,
-    open_learning_rate: float,
-    weight_decay: float = 0.0,
-    dropout: float,
+def private_trainer(
+    curator: Curator, optimizer: Callable[[], Optimizer], progress: Progress, look: Look | None = None
 ) -> Trainer:
-    """Full-batch private steps of ``learning_rate``; the other values are for ordinary training where records are public."""
-    if records_are_public(curator.plan.promise):
-        return OpenTrainer(curator, coins, progress, epochs, open_learning_rate, weight_decay, dropout)
-    return PrivateTrainer(curator, lambda: own_optimizer(curator.facts, learning_rate), progress)
+    """Private gradient steps, with a fresh optimiser for every stage; ``look``: by which the best epoch is chosen."""
 
+    def train(name: str, network: Network, inputs: InputsOf) -> None:
+        best = None if look is None else BestEpoch(look, inputs)
+        descend_privately(curator, name, network, inputs, optimizer(), progress, after_epoch=best)
+        if best is not None:
+            best.restore(network)
 
-def published_trainer(
-    curator: Curator,
-    coins: np.random.Generator,
-    progress: Progress | None,
-    private: Trainer,
-    *,
-    epochs: int,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    dropout: float,
-    batch_size: int,
-) -> Trainer:
-    """``private``; at edge level Adam on batches with the best epoch, and without privacy what sound modes do."""
-    match curator.plan.promise.level:
-        case Level.NONE:
-            return OpenTrainer(curator, coins, progress, epochs, OPEN_RATE, weight_decay, dropout)
-        case Level.EDGE:
-            return OpenTrainer(
-                curator, coins, progress, epochs, learning_rate, weight_decay, dropout, batch_size, best_epoch=True
-            )
-    return private
+    return train
 
 
 class BestEpoch:
@@ -160,7 +163,7 @@ class BestEpoch:
     modes allow themselves and declare (D8).
     """
 
-    def __init__(self, look: Callable[[Callable[[Graph], float]], float], inputs: Callable[[Graph], Inputs]) -> None:
+    def __init__(self, look: Look, inputs: InputsOf) -> None:
         self._look, self._inputs = look, inputs
         self._best = -1.0
         self._parameters: Tensor | None = None

@@ -11,39 +11,31 @@ Tests: ``tests/methods/test_dp_mlp.py``, ``tests/audit/test_conformance.py``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
+from graphveil.methods.base import EDGES, PrivateMethod, guarantees
+from graphveil.methods.card import card
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own, own_releases
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import EDGES, PrivateTrainer, records_are_public
-from graphveil.methods.mlp import Mlp, NetworkPredictor, network_parameters, train_network
-from graphveil.methods.options import Count, Fraction, Positive
+from graphveil.methods.common.trainer import FullBatch, private_trainer, records_are_public
+from graphveil.methods.mlp import Mlp, NetworkPredictor, PaperNetwork
+from graphveil.methods.options import Count, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.plan import Plan, Release, calibrate_scale
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.plan import Plan, calibrate_scale
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.methods.model import Predictor
 
-PEOPLE = frozenset(
-    Guarantee(level, adjacency, relation)
-    for level, adjacency in (
-        (Level.NODE, Adjacency.RECORD),
-        (Level.NODE, Adjacency.BOUNDED_DEGREE),
-        (Level.NODE, Adjacency.NODE),
-        (Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR),
-    )
-    for relation in Relation
-)
+PEOPLE = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.NODE, Adjacency.K_NEIGHBOR)
 
 
-class DpMlp(PrivateMethod):
+class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
     """Features-only classifier under node-level differential privacy.
 
     Args:
@@ -54,26 +46,11 @@ class DpMlp(PrivateMethod):
         hidden, layers, epochs: the paper network, and the ordinary network at edge level.
     """
 
-    card = Card(
-        name="dp-mlp",
-        summary="a classifier on a node's own features; reads no edges",
-        paper="baseline of GAP (Sajadmanesh et al., USENIX Security 2023) and DPDGC (Chien et al., NeurIPS 2023); "
-        "default network: the own predictor of Ballot",
-        trust="one trusted curator",
-        protects="features and labels (edges are never read)",
-        public="number of nodes, feature width, classes, which nodes are for training",
-        formula="W <- W - lr/n (sum_i clip((p_i - y_i) x_i^T) + N(0, sigma^2))",
-        when="when edges say little or epsilon is small; the line every private graph method has to beat",
-    )
-    supports = EDGES | PEOPLE
+    card = card("dp-mlp")
+    supports = EDGES | guarantees(*PEOPLE)
 
     network: Literal["own", "paper"] = "own"
     steps: Count = 50
-    learning_rate: Positive = 0.1
-    clip: Positive = 0.5
-    centring: Fraction = 0.03
-    hidden: Count = 64
-    layers: Count = 3
     epochs: Count = 100
     batch_size: Count = 64
     paper_learning_rate: Positive = 1e-3
@@ -85,19 +62,13 @@ class DpMlp(PrivateMethod):
         if self.network == "own":
             steps = own_releases(facts, promise, centring=self.centring, steps=self.steps, clip=self.clip)
             return Plan(promise, facts, steps)
-        scale = 1.0
-        if promise.private:
-            at = lambda z: Plan(promise, facts, (self._gradient(facts, promise, z),)).epsilon()
-            scale = calibrate_scale(at, promise.epsilon)
-        return Plan(promise, facts, (self._gradient(facts, promise, scale),))
+        size, batches = self.network_size(facts), poisson_batches(facts, self.epochs, self.batch_size)
+        release = partial(poisson_release, "gradient", promise, facts.count("train"), size, batches, self.paper_clip)
+        at = lambda noise: Plan(promise, facts, (release(noise),)).epsilon()
+        scale = calibrate_scale(at, promise.epsilon) if promise.private else 1.0
+        return Plan(promise, facts, (release(scale),))
 
-    def _gradient(self, facts: PublicFacts, promise: Promise, noise: float) -> Release:
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
-        size = network_parameters(facts, self.hidden, self.layers)
-        stage: dict[str, Any] = {"steps": steps, "rate": rate, "clip": self.paper_clip}
-        return poisson_release("gradient", promise, facts, size, noise_multiplier=noise, **stage)
-
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> Predictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         from graphveil.learn import Adam
 
         if records_are_public(curator.plan.promise):
@@ -105,10 +76,8 @@ class DpMlp(PrivateMethod):
             return ordinary.learn(curator, coins, progress)
         if self.network == "own":
             return learn_own(curator, self.learning_rate, progress)
-        trainer = PrivateTrainer(curator, lambda: Adam(self.paper_learning_rate), progress)
-        return train_network("gradient", curator.facts, self.hidden, self.layers, trainer, coins)
+        train = private_trainer(curator, lambda: Adam(self.paper_learning_rate), progress)
+        return self.train_network("gradient", curator.facts, train, coins)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
-        if config["kind"] == "own":
-            return OwnPredictor.restore(arrays)
-        return NetworkPredictor.restore(config, arrays)
+        return (OwnPredictor if config["kind"] == "own" else NetworkPredictor).restore(config, arrays)

@@ -17,46 +17,61 @@ Tests: ``tests/methods/test_dpar.py``, ``tests/graph/test_pagerank.py``, ``tests
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.common.group_training import calibrated
+from graphveil.methods.base import PrivateMethod, guarantees
+from graphveil.methods.card import card
 from graphveil.methods.common.own_predictor import mean_release, release_centre
-from graphveil.methods.dpar.algorithm import choose_sources, learn_from_everybody, learn_from_table, release_rows
-from graphveil.methods.dpar.bounds import Ranking, row_gradients, row_releases, table_release, visited_gradients
+from graphveil.methods.common.private_training import calibrated, full_batch_release
+from graphveil.methods.dpar.algorithm import choose_sources, learn_from_everybody, learn_from_rows, release_rows
+from graphveil.methods.dpar.bounds import Ranking, row_releases, table_release, visited_gradients
 from graphveil.methods.dpar.predictor import RankedPredictor, Shape, TwoLayers, Walk
 from graphveil.methods.options import Count, Fraction, Natural, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.methods.common.own_predictor import OwnPredictor
-
-PEOPLE = (Adjacency.NODE, Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
 PROJECTION_COINS = 0xD9A2
 SOURCES_PUBLIC = "which slots are sources of PageRank rows"
+TABLE_ROW_LEMMA = "given the table, a source owns one clipped row"
 TAKING_PART_IS_SECRET = "which slots took part stays secret"
 
 
-class Dpar(PrivateMethod):
+class RankedMethod(Ranking, PrivateMethod):
+    """What both modes have in common."""
+
+    predictor = RankedPredictor
+
+    column_norm: Positive = 1.0
+    pagerank_share: Share = 0.1
+    graph_rate: Annotated[float, Range(0, 1, "(]")] = 1.0
+    hidden: Count = 32
+    propagation: Natural = 2
+
+    @property
+    def walk(self) -> Walk:
+        return Walk(self.teleport, self.propagation, self.inductive)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        public, assumptions = super().statements(plan)
+        secret = (TAKING_PART_IS_SECRET,) if self.graph_rate < 1 else ()
+        return (*public, SOURCES_PUBLIC), (*secret, *assumptions)
+
+
+class Dpar(RankedMethod):
     """Private PageRank rows, then private training on them.
 
     Args:
-        select: ``gm``, ``em0`` or ``em1``.
-        rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
+        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         route: ``gradient`` or ``aggregate``.
-        sources, picks: M and K.
-        row_clip, entry_clip: C1 and C2.
         self_weight: weight of the source in its own row, added after the release.
         column_norm, column_rows: tau, and s: how many examples besides the own a person may be part of.
-        pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
         pagerank_share, table_share: parts of the budget.
         graph_rate: q', the rate at which slots take part at all.
         projection: width of a public random projection of the features on the aggregate route; 0 for none.
@@ -65,72 +80,35 @@ class Dpar(PrivateMethod):
         clip, learning_rate: C and step size; default 0.5 and 0.1 on the gradient route, 1 and 0.02 on the aggregate route.
         hidden: width of the two layers of the aggregate route.
         propagation: power iterations on a public graph; 0 switches test-time propagation off.
-        inductive: train on the graph among training and calibration nodes only.
     """
 
-    card = Card(
-        name="dpar",
-        summary="privately chosen PageRank neighbours of a few sources, private training, free inference on a public graph",
-        paper="DPAR: Decoupled Graph Neural Networks with Node-Level Differential Privacy (paper 003)",
-        trust="one trusted curator",
-        protects="features, labels and all edges of a person, on arbitrary graphs (node level)",
-        public="number of nodes, feature width, classes, which nodes are for training, the source slots; at inference with "
-        "access='public-graph' the graph and features given",
-        formula="softmax(Pi f(X)), Pi = top-K of noisy PageRank rows; inference L <- (1-a) D^-1 A L + a L_0",
-        when="when the strongest node adjacency is needed; the private choice of neighbours is close to uniform at every usual "
-        "epsilon, so expect a features-only model: rows='identity' was more accurate at every epsilon measured",
-    )
-    supports = frozenset(Guarantee(Level.NODE, adjacency, relation) for adjacency in PEOPLE for relation in Relation)
+    card = card("dpar")
+    supports = guarantees(Adjacency.NODE, Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
 
-    select: Literal["gm", "em0", "em1"] = "gm"
-    rows: Literal["private", "identity", "random"] = "private"
     route: Literal["gradient", "aggregate"] = "gradient"
-    sources: Count = 70
-    picks: Count = 2
-    row_clip: Positive = 0.01
-    entry_clip: Positive = 0.001
     self_weight: Fraction = 0.5
-    column_norm: Positive = 1.0
     column_rows: Count = 1
-    pagerank: Literal["ista", "push"] = "ista"
-    teleport: Share = 0.25
-    rho: Positive = 1e-4
-    pagerank_share: Share = 0.1
     table_share: Share = 0.4
-    graph_rate: Annotated[float, Range(0, 1, "(]")] = 1.0
     projection: Natural = 64
     centring: Fraction = 0.03
     steps: Count = 50
     batch_size: Count | None = None
     clip: Positive | None = None
     learning_rate: Positive | None = None
-    hidden: Count = 32
-    propagation: Natural = 2
-    inductive: bool = True
 
     def check(self) -> None:
         super().check()
         if self.pagerank_share + max(self.table_share, self.centring) >= 1:
             raise InputError("dpar: pagerank_share and table_share (or centring) must leave a part to the gradients")
 
-    @property
-    def ranking(self) -> Ranking:
-        return Ranking.of(self)
-
     def shape(self, facts: PublicFacts) -> Shape:
         """The two layers of the aggregate route."""
         narrow = self.projection if self.projection < facts.features else 0
         return Shape(facts.features, self.hidden, facts.classes, narrow, PROJECTION_COINS)
 
-    # -- plan ----------------------------------------------------------------------------------------------------
-
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         by_route = self._linear_releases if self.route == "gradient" else self._table_releases
-        return calibrated(
-            promise,
-            lambda mu: by_route(facts, promise, mu),
-            lambda releases: Plan(promise, facts, releases, sampled=self.graph_rate),
-        )
+        return calibrated(promise, facts, partial(by_route, facts, promise), self.graph_rate)
 
     def _linear_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Mean, rows, and gradients on all training slots, for a total Gaussian budget of mu."""
@@ -139,7 +117,7 @@ class Dpar(PrivateMethod):
         kinds = ("train", "calibration") if self.inductive else None
         mean = (mean_release(facts, promise, mu * math.sqrt(centring), kinds),) if centring else ()
         gradient = visited_gradients(
-            self.ranking.source_count(facts) * self.picks,
+            self.source_count(facts) * self.picks,
             0 if self.rows == "identity" else self.column_rows,
             facts,
             promise,
@@ -152,58 +130,35 @@ class Dpar(PrivateMethod):
 
     def _table_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Rows, the table they give, and gradients on its rows, for a total Gaussian budget of mu."""
-        m, shape = self.ranking.source_count(facts), self.shape(facts)
+        m, shape = self.source_count(facts), self.shape(facts)
         table = table_release(m * shape.inputs, self.column_norm, facts, promise, mu * math.sqrt(self.table_share))
         rest = mu * math.sqrt(1 - (self._row_share + self.table_share))
-        gradient = row_gradients(m, shape.size, self.steps, self.clip or 1.0, promise, rest)
+        stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip or 1.0, "lemma": TABLE_ROW_LEMMA}
+        gradient = full_batch_release("gradient", promise, m, shape.size, mu=rest, **stage)
         return *self._row_releases(facts, promise, mu), table, gradient
 
     def _row_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
-        if not self._row_share:
-            return ()
-        return row_releases(self.ranking, facts, promise, mu * math.sqrt(self._row_share))
+        share = self._row_share
+        return row_releases(self, facts, promise, mu * math.sqrt(share)) if share else ()
 
     @property
     def _row_share(self) -> float:
         return self.pagerank_share if self.rows == "private" else 0.0
 
-    # -- algorithm -----------------------------------------------------------------------------------------------
-
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> RankedPredictor:
-        curator.sample_slots()
-        order = coins.permutation(np.flatnonzero(curator.masks["train"]))
-        sources = choose_sources(order, self.ranking.source_count(curator.facts))
-        learned = self._learn_linear if self.route == "gradient" else self._learn_from_table
-        walk = Walk(self.teleport, self.propagation, self.inductive)
-        return RankedPredictor(learned(curator, sources, coins, progress), walk)
-
-    def _learn_linear(
-        self, curator: Curator, sources: np.ndarray, coins: np.random.Generator, progress: Progress | None
-    ) -> OwnPredictor:
-        centre = release_centre(curator, of=self.ranking.slots(curator.masks))
-        rows = release_rows(curator, self.ranking, sources, coins).with_self(sources, self._own_weight)
-        capped = rows.capped_columns(self.column_rows, sources)
-        return learn_from_everybody(curator, centre, capped, sources, self.learning_rate or 0.1, progress)
-
-    def _learn_from_table(
-        self, curator: Curator, sources: np.ndarray, coins: np.random.Generator, progress: Progress | None
-    ) -> TwoLayers:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
         from graphveil.learn import GlobalMoment
 
-        rows = release_rows(curator, self.ranking, sources, coins).with_self(sources, self._own_weight)
+        curator.sample_slots()
+        order = coins.permutation(np.flatnonzero(curator.masks["train"]))
+        sources = choose_sources(order, self.source_count(curator.facts))
+        centre = release_centre(curator, of=self.slots(curator.masks)) if self.route == "gradient" else None
+        own_weight = 0.0 if self.rows == "identity" else self.self_weight
+        rows = release_rows(curator, self, sources, coins).with_self(sources, own_weight)
+        if centre is not None:
+            capped = rows.capped_columns(self.column_rows, sources)
+            own = learn_from_everybody(curator, centre, capped, sources, self.learning_rate or 0.1, progress)
+            return RankedPredictor(own, self.walk)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
-        optimizer = GlobalMoment(self.learning_rate or 0.02)
-        learn_from_table(curator, layers, rows.clipped_columns(self.column_norm, order=2), sources, optimizer, progress)
-        return layers
-
-    @property
-    def _own_weight(self) -> float:
-        return 0.0 if self.rows == "identity" else self.self_weight
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
-        return RankedPredictor.restore(config, arrays)
-
-    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        public, assumptions = super().statements(plan)
-        secret = (TAKING_PART_IS_SECRET,) if self.graph_rate < 1 else ()
-        return (*public, SOURCES_PUBLIC), (*secret, *assumptions)
+        optimizer, clipped = GlobalMoment(self.learning_rate or 0.02), rows.clipped_columns(self.column_norm, order=2)
+        learn_from_rows(curator, layers, clipped, sources, optimizer, progress, noisy_table=True)
+        return RankedPredictor(layers, self.walk)

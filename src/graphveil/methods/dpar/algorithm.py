@@ -1,20 +1,19 @@
 """The algorithm of DPAR: sources by public coins, their private PageRank rows Pi, and training on softmax(Pi f(X)).
 
-Three ways to train: :func:`learn_from_everybody` (f linear, every training slot an example), :func:`learn_from_table` (a noisy
-Pi X, one example per source) and :func:`learn_from_rows` (as published: the M mixed rows alone).
+Three ways to train: :func:`learn_from_everybody` (f linear, every training slot an example), and :func:`learn_from_rows` on a
+noisy Pi X (one example per source) or, as published, on the M mixed rows alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.methods.common.group_training import descend_on_groups
 from graphveil.methods.common.own_predictor import OwnPredictor, centred, own_optimizer
+from graphveil.methods.common.private_training import descend_on_groups
 from graphveil.methods.dpar.bounds import Ranking
-from graphveil.methods.dpar.predictor import TwoLayers, projected_rows
+from graphveil.methods.dpar.predictor import TwoLayers
 from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entries, unit_sum
 from graphveil.privacy.curator import Curator
 from graphveil.progress import Progress
@@ -91,7 +90,7 @@ def learn_from_everybody(
     rows: MixedRows,
     sources: np.ndarray,
     learning_rate: float,
-    progress: Progress | None,
+    progress: Progress,
 ) -> OwnPredictor:
     """softmax(W Pi X): a source reads its private row, every other training slot its own features."""
     from graphveil.learn import MLP, MixtureRows
@@ -109,54 +108,31 @@ def learn_from_everybody(
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
 
 
-def learn_from_table(
-    curator: Curator,
-    layers: TwoLayers,
-    rows: MixedRows,
-    sources: np.ndarray,
-    optimizer: Optimizer,
-    progress: Progress | None,
-) -> None:
-    """Z = Pi X + N, then gradients on (Z_i, y_i): a row of one entry of weight 1."""
-    read = _reader(layers, rows)
-    table = curator.release("table", lambda private: np.einsum("ij,ijf->if", rows.weights, read(private)))
-    _descend(
-        curator, layers, sources, lambda private: table[:, None, :], np.ones((len(sources), 1)), optimizer, progress
-    )
-
-
 def learn_from_rows(
     curator: Curator,
     layers: TwoLayers,
     rows: MixedRows,
     sources: np.ndarray,
     optimizer: Optimizer,
-    progress: Progress | None,
+    progress: Progress,
+    *,
+    noisy_table: bool = False,
 ) -> None:
-    """As published: gradients on the M rows alone."""
-    _descend(curator, layers, sources, _reader(layers, rows), rows.weights, optimizer, progress)
-
-
-def _reader(layers: TwoLayers, rows: MixedRows) -> Callable[[Graph], np.ndarray]:
-    """The features of all entries of Pi, as a function of the private graph."""
-    used, where = np.unique(rows.columns, return_inverse=True)
-    where = where.reshape(rows.columns.shape)
-    return lambda private: projected_rows(private, layers.shape, used)[where]
-
-
-def _descend(
-    curator: Curator,
-    layers: TwoLayers,
-    sources: np.ndarray,
-    features: Callable[[Graph], np.ndarray],
-    weights: np.ndarray,
-    optimizer: Optimizer,
-    progress: Progress | None,
-) -> None:
+    """Gradients on the M rows alone; ``noisy_table``: on (Z_i, y_i), Z = Pi X + N, which are rows of one entry of weight 1."""
     import torch
 
+    used, where = np.unique(rows.columns, return_inverse=True)
+    where, weights = where.reshape(rows.columns.shape), rows.weights
+
+    def features(private: Graph) -> np.ndarray:
+        return layers.rows(private, used)[where] if table is None else table[:, None, :]
+
+    table: np.ndarray | None = None
+    if noisy_table:
+        table = curator.release("table", lambda private: np.einsum("ij,ijf->if", rows.weights, features(private)))
+        weights = np.ones((len(sources), 1))
     sizes = (layers.shape.inputs, layers.shape.hidden, layers.shape.classes)
-    prepare = lambda private, rows: (features(private), private.labels[rows])
+    prepare = lambda private, chosen: (features(private), private.labels[chosen])
     steps = curator.gradients("gradient", prepare, rows=sources)
     parameters = torch.from_numpy(layers.parameters)
 
@@ -168,5 +144,4 @@ def _descend(
     expected = max(1.0, steps.rate * len(sources))
     for step in range(steps.total):
         optimizer.step(parameters, torch.from_numpy(steps.step(query)) / expected)
-        if progress is not None:
-            progress("gradient", step + 1, steps.total)
+        progress("gradient", step + 1, steps.total)

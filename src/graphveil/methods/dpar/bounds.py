@@ -10,34 +10,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from graphveil.methods.common.group_training import group_release
+from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.own_predictor import GROWTH
-from graphveil.methods.common.settings import Settings
+from graphveil.methods.common.private_training import group_release
+from graphveil.methods.options import Count, Options, Positive, Share
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Mechanism
-from graphveil.privacy.noise import summation_error
+from graphveil.privacy.mechanisms import Exact, Gaussian, GumbelTop, Mechanism
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Promise, Relation
 
 
-@dataclass(frozen=True)
-class Ranking(Settings):
-    """How rows are chosen in either mode, and the public sizes that follow."""
+class Ranking(Options):
+    """How rows are chosen in either mode, and the public sizes that follow.
 
-    select: str
-    rows: str
-    sources: int
-    picks: int
-    row_clip: float
-    entry_clip: float
-    pagerank: str
-    teleport: float
-    rho: float
-    inductive: bool
+    Args:
+        select: ``gm``, ``em0`` or ``em1``.
+        rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
+        sources, picks: M and K.
+        row_clip, entry_clip: C1 and C2.
+        pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
+        inductive: train on the graph among training and calibration nodes only.
+    """
+
+    select: Literal["gm", "em0", "em1"] = "gm"
+    rows: Literal["private", "identity", "random"] = "private"
+    sources: Count = 70
+    picks: Count = 2
+    row_clip: Positive = 0.01
+    entry_clip: Positive = 0.001
+    pagerank: Literal["ista", "push"] = "ista"
+    teleport: Share = 0.25
+    rho: Positive = 1e-4
+    inductive: bool = True
 
     def source_count(self, facts: PublicFacts) -> int:
         """M, at most all training slots."""
@@ -57,46 +65,33 @@ class Ranking(Settings):
         return inside
 
 
-def everybody(facts: PublicFacts, bound: float) -> dict[str, float]:
-    """The same bound for every kind of record there is."""
-    return dict.fromkeys((kind for kind, n in facts.kinds.items() if n), bound)
-
-
 def row_releases(ranking: Ranking, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
     """The private choice of rows, for mu."""
     m, k, candidates = ranking.source_count(facts), ranking.picks_of(facts), ranking.candidates(facts)
     if ranking.select == "gm":
         bound = math.sqrt(2 * m) * ranking.row_clip
         lemma = "non-negative rows of norm C1 are at most sqrt 2 C1 apart, whatever happens to the graph; M of them"
-        return (Release("pagerank", _gaussian(promise, bound, mu, m * candidates), everybody(facts, bound), lemma),)
+        return (
+            Release("pagerank", _gaussian(promise, bound, mu, m * candidates), payers(facts, promise, bound), lemma),
+        )
     each = mu / math.sqrt(2 if ranking.select == "em1" else 1)
     lemma = "entries lie in [0, C2]; M K choices with range 2 C2/scale each"
     picking: Mechanism = Exact()
     if promise.private:
         picking = GumbelTop(ranking.entry_clip * math.sqrt(m * k) / each, k, m, candidates)
-    picks = Release("pagerank", picking, everybody(facts, ranking.entry_clip), lemma)
+    picks = Release("pagerank", picking, payers(facts, promise, ranking.entry_clip), lemma)
     if ranking.select == "em0":
         return (picks,)
     bound = math.sqrt(m * k) * ranking.entry_clip
     noise = _gaussian(promise, bound, each, m * k)
-    return picks, Release("weights", noise, everybody(facts, bound), "M K entries in [0, C2]")
+    return picks, Release("weights", noise, payers(facts, promise, bound), "M K entries in [0, C2]")
 
 
 def table_release(size: int, column_norm: float, facts: PublicFacts, promise: Promise, mu: float) -> Release:
     """``Pi X`` of ``size`` numbers, for mu."""
     bound = column_norm * (2 if promise.relation is Relation.REPLACE else 1) * (1 + 1e-9)
     lemma = "a unit row travels with a column of Pi of norm at most tau"
-    return Release("table", _gaussian(promise, bound, mu, size), everybody(facts, bound), lemma)
-
-
-def row_gradients(m: int, size: int, steps: int, clip: float, promise: Promise, mu: float) -> Release:
-    """Gradients of ``size`` numbers on the M rows of a released table, for mu."""
-    lemma = "given the table, a source owns one clipped row"
-    if not promise.private:
-        return Release("gradient", Exact(steps), {"train": clip}, lemma)
-    slack = 2 * summation_error(m, clip)
-    descent = DpGradient.for_mu(clip, mu, steps, size, promise.relation is Relation.REPLACE, slack)
-    return Release("gradient", descent, {"train": clip}, lemma)
+    return Release("table", _gaussian(promise, bound, mu, size), payers(facts, promise, bound), lemma)
 
 
 def visited_gradients(
@@ -116,7 +111,7 @@ def visited_gradients(
     return group_release(
         "gradient",
         promise,
-        everybody(facts, clip),
+        payers(facts, promise, clip),
         (facts.features + 1) * facts.classes,
         group=(visits + 1, stay),
         # A number of the gradient is a sum over at most this many entries of Pi, of which ``examples`` have the norm of a clip;

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.methods.common.branches import projected_rows
 from graphveil.methods.common.own_predictor import OwnPredictor
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ class Shape:
         return self.hidden * (self.inputs + self.classes)
 
 
+@dataclass
 class TwoLayers:
     """``W2 relu(W1 x)`` on the own unit row, projected if the plan says so: the paper's network."""
 
-    def __init__(self, shape: Shape, parameters: np.ndarray) -> None:
-        self.shape, self.parameters = shape, parameters
+    shape: Shape
+    parameters: np.ndarray
 
     @classmethod
     def drawn(cls, shape: Shape, coins: np.random.Generator) -> TwoLayers:
@@ -49,8 +51,12 @@ class TwoLayers:
         shape = self.shape
         w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
         w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
-        logits: np.ndarray = np.maximum(projected_rows(graph, shape) @ w1.T, 0.0) @ w2.T
+        logits: np.ndarray = np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T
         return logits
+
+    def rows(self, graph: Graph, index: np.ndarray | None = None) -> np.ndarray:
+        """What the layers read (of the nodes in ``index``)."""
+        return projected_rows(graph, self.shape.projection, self.shape.key, index)
 
     def config(self) -> dict[str, Any]:
         return {"kind": "two-layers", **asdict(self.shape)}
@@ -90,13 +96,13 @@ class Walk:
         return scores
 
 
+@dataclass
 class RankedPredictor:
     """What is released: a predictor on own rows. ``graph_logits`` also reads the edges of a public graph."""
 
+    own: OwnPredictor | TwoLayers
+    walk: Walk
     transfers = True
-
-    def __init__(self, own: OwnPredictor | TwoLayers, walk: Walk) -> None:
-        self.own, self.walk = own, walk
 
     def logits(self, graph: Graph) -> np.ndarray:
         return self.own.logits(graph)
@@ -114,21 +120,5 @@ class RankedPredictor:
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
         own = dict(config["own"])
         linear = own.pop("kind") == "own"
-        restored = OwnPredictor.restore(arrays) if linear else TwoLayers(Shape(**own), arrays["parameters"])
+        restored = OwnPredictor.restore(own, arrays) if linear else TwoLayers(Shape(**own), arrays["parameters"])
         return cls(restored, Walk(**config["walk"]))
-
-
-def projected_rows(graph: Graph, shape: Shape, index: np.ndarray | None = None) -> np.ndarray:
-    """Dense unit rows (of the nodes in ``index``): the features themselves, or their public random projection."""
-    import torch
-
-    from graphveil.graph.unit import unit_array, unit_rows
-
-    rows = graph.rows if index is None else graph.rows.take(index)
-    if shape.features == 0:
-        return np.zeros((rows.shape[0], 1))
-    unit = unit_rows(rows)
-    if not shape.projection:
-        return unit.matmul(torch.eye(shape.features, dtype=torch.float64)).numpy()
-    matrix = np.random.default_rng(shape.key).normal(size=(shape.features, shape.projection))
-    return unit_array(unit.matmul(torch.from_numpy(matrix)).numpy())

@@ -10,145 +10,100 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import brentq
 
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.dpar import SOURCES_PUBLIC, TAKING_PART_IS_SECRET, Dpar
+from graphveil.methods.base import ZERO_OUT, guarantees
+from graphveil.methods.card import gaps
+from graphveil.methods.common.aggregation import payers
+from graphveil.methods.common.trainer import PublishedMethod
+from graphveil.methods.dpar import Dpar, RankedMethod
 from graphveil.methods.dpar.algorithm import choose_sources, learn_from_rows, release_rows
-from graphveil.methods.dpar.bounds import Ranking, everybody
-from graphveil.methods.dpar.predictor import RankedPredictor, Shape, TwoLayers, Walk
-from graphveil.methods.options import Count, Natural, Positive, Range, Share
+from graphveil.methods.dpar.bounds import Ranking
+from graphveil.methods.dpar.predictor import RankedPredictor, Shape, TwoLayers
+from graphveil.methods.options import Count, Positive, Range
 from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of
-from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, GumbelTop, Laplace
-from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.plan import Plan, Release, calibrate_scale
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 EPOCHS = 200
-LINEAR = Gap(
-    "P1",
-    "sampling slots at rate q' is said to cost q' eps; it costs log(1 + q'(e^eps - 1)): claimed 1 is 8.70, claimed 8 is 86.5",
-    check="promise",
-)
-COLUMNS = Gap(
-    "P2",
-    "the column norm tau of Pi is taken for the sensitivity of clipped gradients; clipping is not linear, so every row that "
-    "mentions a person may turn round, and the own label moves the own row",
-    check="sensitivity",
-    release="gradient",
-)
-BATCHES = Gap("P5", "batches come from the M rows, rate B/M; the rate counted is B/N", check="promise")
-ROOT_TWO = Gap("P6", "rows of norm C1 can be sqrt 2 C1 apart; the noise covers C1", check="promise")
 
 
-class PublishedDpar(PrivateMethod):
+class PublishedDpar(PublishedMethod, RankedMethod):
     """Private PageRank rows of sampled sources, then private training of two layers on these rows alone.
 
     Args:
-        select: ``gm``, ``em0`` or ``em1``.
-        rows: ``private`` (the method), or an ablation: ``identity`` (only the source itself), ``random`` (public coins).
-        sources, picks: M and K.
-        row_clip, entry_clip: C1 and C2.
+        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         column_norm: tau, the l1 norm of the columns of Pi.
-        pagerank, teleport, rho: ``ista`` or ``push``, alpha, regularisation (push: threshold).
-        pagerank_share: part of epsilon for the rows.
-        graph_rate: q', the rate at which slots take part at all.
+        pagerank_share, graph_rate, propagation: as in sound mode.
         batch_size, clip, learning_rate: B, C and the step size of 200 epochs of Adam.
         hidden: width of the hidden layer.
-        propagation: power iterations on a public graph; 0 switches test-time propagation off.
-        inductive: train on the graph among training and calibration nodes only.
     """
 
     card = Dpar.card
-    gaps = (LINEAR, COLUMNS, BATCHES, ROOT_TWO)
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+    gaps = gaps("dpar")
+    supports = guarantees(Adjacency.NODE, relations=ZERO_OUT)
 
-    select: Literal["gm", "em0", "em1"] = "gm"
-    rows: Literal["private", "identity", "random"] = "private"
-    sources: Count = 70
-    picks: Count = 2
-    row_clip: Positive = 0.01
-    entry_clip: Positive = 0.001
-    column_norm: Positive = 1.0
-    pagerank: Literal["ista", "push"] = "ista"
-    teleport: Share = 0.25
-    rho: Positive = 1e-4
-    pagerank_share: Share = 0.1
     graph_rate: Annotated[float, Range(0, 1, "(]")] = 0.09
     batch_size: Count = 60
     clip: Positive = 1.0
     learning_rate: Positive = 5e-3
-    hidden: Count = 32
-    propagation: Natural = 2
-    inductive: bool = True
-    mode: Literal["published"] = "published"
-
-    @property
-    def ranking(self) -> Ranking:
-        return Ranking.of(self)
 
     def shape(self, facts: PublicFacts) -> Shape:
         return Shape(facts.features, self.hidden, facts.classes)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
-        gaps = tuple(gap for gap in self.gaps if gap is not ROOT_TWO or self.select == "gm")
-        ranking, n = self.ranking, max(1, facts.count("train"))
-        m = ranking.source_count(facts)
+        gaps = tuple(gap for gap in self.gaps if gap.code != "P6" or self.select == "gm")
+        n, m = max(1, facts.count("train")), self.source_count(facts)
         steps = EPOCHS * math.ceil(m / self.batch_size)
         if not promise.private:
             named = ("pagerank", "weights")[: 0 if self.rows != "private" else 2 if self.select == "em1" else 1]
-            exact = (Release(name, Exact(), everybody(facts, 1.0), AS_STATED) for name in named)
-            last = Release("gradient", Exact(steps), everybody(facts, self.clip), AS_STATED)
+            exact = (Release(name, Exact(), payers(facts, promise, 1.0), AS_STATED) for name in named)
+            last = Release("gradient", Exact(steps), payers(facts, promise, self.clip), AS_STATED)
             return Plan(promise, facts, (*exact, last), gaps=gaps, provable=False)
         inner, delta = promise.epsilon / self.graph_rate, min(promise.target_delta / self.graph_rate / 2, 0.4)
         budget = inner * self.pagerank_share if self.rows == "private" else 0.0
-        rows = stated_rows(ranking, facts, budget, delta) if budget else ()
+        rows = stated_rows(self, facts, promise, budget, delta) if budget else ()
         counted = min(1.0, self.batch_size / n)
         at = lambda z: epsilon_of([SampledGaussian(z, counted, steps, False)], delta)
         sigma = calibrate_scale(at, inner - budget) * self.column_norm * self.clip
         rate = min(1.0, self.batch_size / m)
         descent = DpGradient(sigma, self.clip, steps, self.shape(facts).size, rate=rate)
-        stated = Release("gradient", descent, everybody(facts, self.column_norm * self.clip), AS_STATED)
+        stated = Release("gradient", descent, payers(facts, promise, self.column_norm * self.clip), AS_STATED)
         plan = Plan(promise, facts, (*rows, stated), promise.epsilon, gaps, provable=False, sampled=self.graph_rate)
         own_row = replace(stated, sensitivity={"train": self.clip})
         return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> RankedPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
         from graphveil.learn import Adam
 
         sampled = curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
-        sources = choose_sources(order, self.ranking.source_count(curator.facts), first=sampled)
-        rows = release_rows(curator, self.ranking, sources, coins).clipped_columns(self.column_norm, order=1)
+        sources = choose_sources(order, self.source_count(curator.facts), first=sampled)
+        rows = release_rows(curator, self, sources, coins).clipped_columns(self.column_norm, order=1)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
         learn_from_rows(curator, layers, rows, sources, Adam(self.learning_rate), progress)
-        return RankedPredictor(layers, Walk(self.teleport, self.propagation, self.inductive))
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedPredictor:
-        return RankedPredictor.restore(config, arrays)
-
-    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        public, assumptions = super().statements(plan)
-        secret = (TAKING_PART_IS_SECRET,) if self.graph_rate < 1 else ()
-        return (*public, SOURCES_PUBLIC), (*secret, *assumptions)
+        return RankedPredictor(layers, self.walk)
 
 
-def stated_rows(ranking: Ranking, facts: PublicFacts, budget: float, delta: float) -> tuple[Release, ...]:
+def stated_rows(
+    ranking: Ranking, facts: PublicFacts, promise: Promise, budget: float, delta: float
+) -> tuple[Release, ...]:
     """The PageRank releases for ``budget``; the true sensitivities are declared."""
     m, k, candidates = ranking.source_count(facts), ranking.picks_of(facts), ranking.candidates(facts)
     per_row = budget / (2 * math.sqrt(m * math.log(math.e + budget / delta)))
     row_delta = delta / (2 * m)
     if ranking.select == "gm":
         sigma = math.sqrt(2 * math.log(1.25 / row_delta)) * ranking.row_clip / per_row
-        bound = everybody(facts, math.sqrt(2 * m) * ranking.row_clip)
+        bound = payers(facts, promise, math.sqrt(2 * m) * ranking.row_clip)
         return (Release("pagerank", Gaussian(sigma, m * candidates), bound, AS_STATED),)
     share = per_row / (2 if ranking.select == "em1" else 1)
 
@@ -157,8 +112,8 @@ def stated_rows(ranking: Ranking, facts: PublicFacts, budget: float, delta: floa
 
     e = float(brentq(lambda x: cost(x) - share, 1e-12, 1e6))
     choice = GumbelTop(ranking.entry_clip / e, k, m, candidates)
-    picks = Release("pagerank", choice, everybody(facts, ranking.entry_clip), AS_STATED)
+    picks = Release("pagerank", choice, payers(facts, promise, ranking.entry_clip), AS_STATED)
     if ranking.select == "em0":
         return (picks,)
-    bound = everybody(facts, m * k * ranking.entry_clip)
+    bound = payers(facts, promise, m * k * ranking.entry_clip)
     return picks, Release("weights", Laplace(k * ranking.entry_clip / share, m * k), bound, AS_STATED)

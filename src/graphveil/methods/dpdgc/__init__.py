@@ -19,24 +19,24 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.common.group_training import calibrated
+from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
+from graphveil.methods.card import card
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.labels import label_release, noisy_labels, one_hot
 from graphveil.methods.common.own_predictor import GROWTH, mean_release
-from graphveil.methods.common.private_training import full_batch_release
-from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
+from graphveil.methods.common.private_training import calibrated, full_batch_release
+from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public, sound_trainer
 from graphveil.methods.dpdgc import algorithm
-from graphveil.methods.dpdgc.bounds import code_release, label_release, own_row_statements, table_release
-from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.methods.dpdgc.bounds import LABELS_LEMMA, code_release, own_row_statements, table_release
 from graphveil.methods.options import Count, Fraction, Natural, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise
 from graphveil.progress import Progress
 
 
-class Dpdgc(PrivateMethod):
+class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
     """A private table of neighbours' codes beside the own features.
 
     Args:
@@ -49,25 +49,12 @@ class Dpdgc(PrivateMethod):
         steps, clip, learning_rate: full-batch gradient steps of the classifier.
         classifier_share, centring: parts of mu^2, where records are private.
         code_share: the codes' part of the rest, which they share with the table (rr-labels: part of epsilon).
-        epochs, open_learning_rate, dropout: ordinary training of the classifier at edge level.
+        epochs, open_learning_rate, weight_decay, dropout: ordinary training of the classifier at edge level.
     """
 
-    card = Card(
-        name="dpdgc",
-        summary="learns a code per node from the edges alone, sums neighbours' codes with noise, and joins them to own features",
-        paper="Differentially Private Decoupled Graph Convolutions for Multigranular Topology Protection, NeurIPS 2023",
-        trust="one trusted curator",
-        protects="edges (edge level); features, labels and contacts (k-neighbor and node level)",
-        public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
-        formula="Z = unit(A_w W + N(0, sigma^2) + b); logits = head(selu([X U, Z V])), or X U + Z V",
-        when="few protected edges per person (k = 1); at node level codes='labels' is the better choice: nothing to learn, "
-        "sensitivity 1. The authors' released code loses the normalisation of W, so its noise is about 1e8 times "
-        "smaller than its accounting assumes: its printed figures are not comparable with any private run",
-    )
-    supports = EDGES | {
-        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
-        *(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation),
-    }
+    card = card("dpdgc")
+    predictor = BranchPredictor
+    supports = EDGES | guarantees(Adjacency.RECORD) | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
 
     codes: Literal["learned", "labels", "rr-labels", "random"] = "learned"
     width: Count = 16
@@ -78,28 +65,21 @@ class Dpdgc(PrivateMethod):
     code_rate: Annotated[float, Range(0, 1, "(]")] = 0.2
     code_clip: Positive = 0.5
     code_learning_rate: Positive = 0.05
-    steps: Count = 100
-    clip: Positive = 0.5
-    learning_rate: Positive = 0.1
     code_share: Share = 0.4
     classifier_share: Share = 0.7
     centring: Fraction = 0.01
-    epochs: Count = 100
-    open_learning_rate: Positive = OPEN_RATE
-    dropout: Fraction = 0.5
 
     def check(self) -> None:
         if self.classifier_share + self.centring >= 1:
             raise InputError("classifier_share and centring must leave a part of the budget to the codes and the table")
 
-    def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
+    def shape(self, facts: PublicFacts, promise: Promise) -> BranchShape:
         width = facts.classes if self.codes in ("labels", "rr-labels") else self.width
         hidden = (64 if records_are_public(promise) else 0) if self.hidden is None else self.hidden
-        return Shape(facts.features, facts.classes, width, hidden)
+        return BranchShape(facts.features, facts.classes, width, hidden)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
-        releases = partial(self._releases, facts, promise)
-        return calibrated(promise, releases, lambda found: Plan(promise, facts, found))
+        return calibrated(promise, facts, partial(self._releases, facts, promise))
 
     def _releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Everything for a total of mu; responses to label questions have their own part of epsilon."""
@@ -115,39 +95,33 @@ class Dpdgc(PrivateMethod):
         releases.append(table_release(facts, promise, shape.width, share["table"], self.row_norm, released))
         if not public:
             stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip, "growth": GROWTH}
-            size, mu = shape.classifier_size, share["classifier"]
-            releases.append(full_batch_release("classifier", promise, facts, size, mu=mu, **stage))
+            n, mu = facts.count("train"), share["classifier"]
+            releases.append(full_batch_release("classifier", promise, n, shape.size, mu=mu, **stage))
         return tuple(releases)
 
-    def _code_releases(self, facts: PublicFacts, promise: Promise, shape: Shape, mu: float) -> tuple[Release, ...]:
+    def _code_releases(
+        self, facts: PublicFacts, promise: Promise, shape: BranchShape, mu: float
+    ) -> tuple[Release, ...]:
         if self.codes == "learned":
             cap, steps, rate, clip = self.max_degree, self.code_steps, self.code_rate, self.code_clip
             return (code_release(facts, promise, shape.width, mu, cap=cap, steps=steps, rate=rate, clip=clip),)
         if self.codes == "rr-labels" and not records_are_public(promise):
-            return (label_release(facts, promise, self.code_share),)
+            return (label_release("codes", facts, promise, self.code_share * promise.epsilon, LABELS_LEMMA),)
         return ()
 
     def _codes_released(self, promise: Promise) -> bool:
         """Whether the codes are fixed before the table is made, so that a change of record does not move them."""
         return self.codes in ("learned", "random") or (self.codes == "rr-labels" and not records_are_public(promise))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> BranchPredictor:
         promise = curator.plan.promise
-        trainer = sound_trainer(
-            curator,
-            coins,
-            progress,
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            open_learning_rate=self.open_learning_rate,
-            dropout=self.dropout,
-        )
+        train = sound_trainer(curator, coins, progress, self.learning_rate, self)
         shape, codes = self.shape(curator.facts, promise), partial(self._codes, curator, coins, progress)
         cap = self.max_degree if self.codes == "learned" and promise.level is Level.NODE else None
-        return algorithm.decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
+        return algorithm.decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
 
     def _codes(
-        self, curator: Curator, coins: np.random.Generator, progress: Progress | None, lists: algorithm.ListsOf
+        self, curator: Curator, coins: np.random.Generator, progress: Progress, lists: algorithm.ListsOf
     ) -> algorithm.Codes:
         from graphveil.learn import GlobalMoment
         from graphveil.methods.dpdgc.codes import random_codes
@@ -160,10 +134,7 @@ class Dpdgc(PrivateMethod):
                 return algorithm.learned_codes(curator, self.width, optimizer, coins, progress, lists)
             case "random":
                 return random_codes(curator.facts.nodes, self.width, coins), 0.0
-        return algorithm.randomised_label_codes(curator)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
-        return DecoupledPredictor.restore(config, arrays)
+        return one_hot(noisy_labels(curator, "codes"), curator.facts.classes), 0.0
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)

@@ -12,10 +12,10 @@ import numpy as np
 
 from graphveil.errors import PrivacyError
 from graphveil.methods.common.aggregation import aggregate, plain_sum
-from graphveil.methods.common.group_training import descend_on_groups
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import release_centre
-from graphveil.methods.common.trainer import Trainer
-from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.methods.common.private_training import descend_on_groups
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.promise import Adjacency
 from graphveil.progress import Progress
@@ -23,6 +23,7 @@ from graphveil.progress import Progress
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists, SparseRows
     from graphveil.learn import Optimizer
+    from graphveil.methods.common.trainer import Trainer
 
 ListsOf = Callable[["Graph"], "Lists"]
 Codes = tuple[np.ndarray | None, np.ndarray | float]  # W (None: everybody's own label) and b
@@ -30,24 +31,25 @@ Codes = tuple[np.ndarray | None, np.ndarray | float]  # W (None: everybody's own
 
 def decouple(
     curator: Curator,
-    shape: Shape,
-    trainer: Trainer,
+    shape: BranchShape,
+    train: Trainer,
     codes: Callable[[ListsOf], Codes],
     coins: np.random.Generator,
     *,
     cap: int | None,
     norm: float,
-) -> DecoupledPredictor:
+) -> BranchPredictor:
     """Centre, codes, table, classifier; codes of this norm travel along everybody's own list, cut to ``cap`` entries."""
-    predictor = DecoupledPredictor.build(shape, release_centre(curator))
-    predictor.network.initialise(coins)
+    predictor = BranchPredictor.build(shape)
+    predictor.tables["centre"] = release_centre(curator)
+    network = predictor.networks[""].initialise(coins)
     key = int(coins.integers(2**32))
 
     def lists(graph: Graph) -> Lists:
         return graph.lists if cap is None else graph.lists.capped(cap, np.random.default_rng(key))
 
-    predictor.table = noisy_table(curator, *codes(lists), lists, norm)
-    trainer.train("classifier", predictor.network, predictor.inputs)
+    predictor.tables["table"] = noisy_table(curator, *codes(lists), lists, norm)
+    train("classifier", network, predictor.inputs)
     return predictor
 
 
@@ -56,7 +58,7 @@ def learned_codes(
     width: int,
     optimizer: Optimizer,
     coins: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
     lists: ListsOf,
 ) -> Codes:
     """Private gradient steps on the weighted adjacency rows of the training records; every step starts at norm 1."""
@@ -75,29 +77,17 @@ def learned_codes(
     return network.codes, network.offset
 
 
-def randomised_label_codes(curator: Curator) -> Codes:
-    """One-hot codes of the training labels after randomised response."""
-    from graphveil.methods.dpdgc.codes import one_hot
-
-    facts, train = curator.facts, np.flatnonzero(curator.masks["train"])
-    query = lambda private: np.where(private.labels[train] < 0, facts.classes, private.labels[train])
-    labels = np.full(facts.nodes, -1)
-    labels[train] = curator.release("codes", query)
-    return one_hot(labels, facts.classes), 0.0
-
-
 def noisy_table(
     curator: Curator, codes: np.ndarray | None, offset: np.ndarray | float, lists: ListsOf, norm: float
 ) -> np.ndarray:
     """Z; without ``codes`` everybody sends their own label."""
     from graphveil.graph.unit import unit_array
-    from graphveil.methods.dpdgc.codes import label_codes
 
     promise = curator.plan.promise
     plain = codes is not None and promise.adjacency is not Adjacency.RECORD
 
     def query(private: Graph) -> np.ndarray:
-        sent = label_codes(private) if codes is None else codes
+        sent = label_rows(private) if codes is None else codes
         longest = float(np.linalg.norm(sent, axis=1).max(initial=0.0))
         if longest > 1 + 1e-9:
             raise PrivacyError(

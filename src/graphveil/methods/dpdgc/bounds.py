@@ -21,12 +21,12 @@ from __future__ import annotations
 import math
 
 from graphveil.errors import PrivacyError
-from graphveil.methods.common.aggregation import hop_sensitivity
-from graphveil.methods.common.group_training import group_release
+from graphveil.methods.common.aggregation import hop_sensitivity, payers
+from graphveil.methods.common.private_training import group_release
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import Exact, Gaussian, RandomizedResponse
+from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
-from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise, Relation
 
 CODES_LEMMA = "Lemma G: one record touches a bounded group of adjacency rows, each clipped"
 LABELS_LEMMA = "one training record has one label; leaving it blank is one of the categories"
@@ -66,11 +66,6 @@ def own_row_statements(promise: Promise, codes_released: bool) -> tuple[str, ...
     return ("row r of the table is shown to node r alone",) if own_row_excluded(promise, codes_released) else ()
 
 
-def payers(facts: PublicFacts, promise: Promise) -> tuple[str, ...]:
-    """Who can move the codes and the table: edges, or everybody."""
-    return ("edge",) if promise.level is Level.EDGE else tuple(kind for kind, n in facts.kinds.items() if n)
-
-
 def code_release(
     facts: PublicFacts, promise: Promise, width: int, mu: float, *, cap: int, steps: int, rate: float, clip: float
 ) -> Release:
@@ -78,7 +73,7 @@ def code_release(
     return group_release(
         "codes",
         promise,
-        dict.fromkeys(payers(facts, promise), clip),
+        payers(facts, promise, clip),
         (facts.nodes + 1) * width,
         group=group_of(promise, cap),
         records=facts.count("train"),
@@ -90,20 +85,14 @@ def code_release(
     )
 
 
-def label_release(facts: PublicFacts, promise: Promise, share: float) -> Release:
-    """The training labels by randomised response, for this share of epsilon."""
-    response = RandomizedResponse(share * promise.epsilon, facts.classes + 1) if promise.private else Exact()
-    return Release("codes", response, {"train": 1.0}, LABELS_LEMMA)
-
-
 def table_release(
     facts: PublicFacts, promise: Promise, width: int, mu: float, norm: float, codes_released: bool
 ) -> Release:
     """The noisy sums of codes of this norm, for mu."""
     lemma = f"sum of codes of norm {norm:g}, {promise.adjacency}, {promise.relation}"
-    kinds, excluded = payers(facts, promise), own_row_excluded(promise, codes_released)
+    excluded = own_row_excluded(promise, codes_released)
     if not promise.private:
-        return Release("table", Exact(), dict.fromkeys(kinds, 1.0), lemma, excluded)
+        return Release("table", Exact(), payers(facts, promise, 1.0), lemma, excluded)
     bound = norm * table_bound(promise, codes_released) * (1 if norm == 1 else 1 + 1e-9)
     mechanism = Gaussian.for_mu(bound, mu, facts.nodes * width)
-    return Release("table", mechanism, dict.fromkeys(kinds, bound), lemma, excluded)
+    return Release("table", mechanism, payers(facts, promise, bound), lemma, excluded)

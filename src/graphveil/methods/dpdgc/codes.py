@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.graph import Graph, Lists, SparseRows
+from graphveil.graph import Lists, SparseRows
 from graphveil.learn import Inputs, Linear, Network
 from graphveil.learn.modules import Apply
 
@@ -57,19 +57,6 @@ def adjacency_rows(lists: Lists, weights: np.ndarray, rows: np.ndarray) -> Spars
     senders, receivers = lists.edge_index()
     matrix = sp.csr_matrix((weights[senders], (receivers, senders)), shape=(lists.nodes, lists.nodes))
     return SparseRows(matrix[rows])
-
-
-def label_codes(graph: Graph) -> np.ndarray:
-    """One-hot labels of training nodes; everybody else sends nothing."""
-    return one_hot(np.where(graph.masks["train"], graph.labels, -1), graph.classes)
-
-
-def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
-    """Rows of zeros where there is no label."""
-    codes = np.zeros((labels.size, classes))
-    known = (labels >= 0) & (labels < classes)
-    codes[np.flatnonzero(known), labels[known]] = 1.0
-    return codes
 
 
 def random_codes(nodes: int, width: int, coins: np.random.Generator) -> np.ndarray:

@@ -12,101 +12,63 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.common.private_training import LEMMA, poisson_batches
-from graphveil.methods.common.trainer import EDGES, PrivateTrainer, published_trainer
+from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
+from graphveil.methods.card import gaps
+from graphveil.methods.common.aggregation import payers
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.private_training import poisson_release
+from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
-from graphveil.methods.dpdgc.bounds import group_of, own_row_statements, payers
-from graphveil.methods.dpdgc.predictor import DecoupledPredictor, Shape
+from graphveil.methods.dpdgc.bounds import group_of, own_row_statements
 from graphveil.methods.options import Count, Fraction, Natural, Positive
 from graphveil.privacy.accounting.paper import claimed_noise
-from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
 from graphveil.privacy.noise import summation_error
-from graphveil.privacy.plan import Gap, Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
-DIRECTED = Gap(
-    "A1",
-    "the noise covers one directed entry; a friendship is stored in both lists, so two rows of the table and of every "
-    "gradient sum move",
-    check="promise",
-)
-CAP = Gap(
-    "D3",
-    "lists are cut to D entries by the code: when a person comes or goes, their contacts' lists take in or drop others, so "
-    "far more than the counted rows move (epsilon 4.38 becomes about 17.6 at n = 2000, D = 100)",
-    check="sensitivity",
-    release="table",
-)
-ROWS = Gap(
-    "D4",
-    "replacing a person touches the rows of old and new contacts and the own one, 2D + 1 of them; D + 1 are counted",
-    check="promise",
-)
-ROOT = Gap(
-    "D5",
-    "'group size' is not defined in the paper; the authors' code multiplies the noise by 2 sqrt(group), but a sum moves in "
-    "proportion to the group",
-    check="promise",
-)
-TWO_CLIPS = Gap(
-    "D6",
-    "replacing a person exchanges one clipped gradient for another and moves the classifier's sum by two clipping norms; the "
-    "noise covers one",
-    check="sensitivity",
-    release="classifier",
-)
+DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS = gaps("dpdgc")
 
 
-class PublishedDpdgc(PrivateMethod):
+class PublishedDpdgc(PaperBatches):
     """DPDGC with the paper's networks, bounds and accounting.
 
     Args:
-        width: numbers per code.
-        hidden: width of the two branches; 0 for none.
+        width, hidden, row_norm: as in sound mode.
         max_degree: D, to which everybody's list is cut at node level.
-        row_norm: the norm c of a code; privacy-neutral.
         epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches, for codes and classifier.
         open_epochs, dropout: Adam on batches for the classifier at edge level.
     """
 
     card = Dpdgc.card
-    gaps = (DIRECTED, CAP, ROWS, ROOT, TWO_CLIPS)
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = EDGES | {
-        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
-        Guarantee(Level.NODE, Adjacency.NODE, Relation.REPLACE),
-    }
+    gaps = gaps("dpdgc")
+    predictor = BranchPredictor
+    supports = EDGES | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
+    supports |= guarantees(Adjacency.NODE, relations=(Relation.REPLACE,))
 
-    mode: Literal["published"] = "published"
     width: Count = 64
     hidden: Natural = 64
     max_degree: Count = 100
     row_norm: Positive = 1e-8
-    epochs: Count = 100
-    batch_size: Count = 64
-    learning_rate: Positive = 1e-3
-    clip: Positive = 1.0
     open_epochs: Count = 100
     dropout: Fraction = 0.5
 
-    def shape(self, facts: PublicFacts, promise: Promise) -> Shape:
-        return Shape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
+    def shape(self, facts: PublicFacts, promise: Promise) -> BranchShape:
+        return BranchShape(facts.features, facts.classes, self.width, self.hidden, raw=promise.level is not Level.NONE)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim, with the truth declared where it is known."""
         if promise.level is Level.NONE:
             return Dpdgc(width=self.width, row_norm=self.row_norm).design(facts, promise)
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        steps, rate = self.batches(facts)
         stages = 1 if promise.level is Level.EDGE else 2
         replacing = replace(promise, relation=Relation.REPLACE)
         scale = claimed_noise(replacing, stages=stages, gaussians=1, steps=steps, rate=rate)
@@ -123,51 +85,38 @@ class PublishedDpdgc(PrivateMethod):
 
     def _releases(self, facts: PublicFacts, promise: Promise, scale: float) -> tuple[Release, ...]:
         """Codes, table and classifier with noise multiplier ``scale``, declared at what they really move."""
-        kinds, public, clip = payers(facts, promise), promise.level is Level.EDGE, self.clip
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        public, clip, shape = promise.level is Level.EDGE, self.clip, self.shape(facts, promise)
+        batches = steps, rate = self.batches(facts)
         codes: DpGradient | Exact = Exact(steps)
         table: Gaussian | Exact = Exact()
-        last: DpGradient | Exact = Exact(steps)
-        moved = 1.0
+        moved, records = 1.0, facts.count("train")
         if promise.private:
-            shape, cap = self.shape(facts, promise), self.max_degree
-            batches: dict[str, Any] = {"rate": rate, "slack": 2 * summation_error(facts.count("train"), clip)}
-            sigma = 2 * math.sqrt(claimed_group(promise, cap)) * clip * scale
-            size = (facts.nodes + 1) * shape.width
-            codes = DpGradient(sigma, clip, steps, size, group=true_group(promise, cap), **batches)
-            claimed = self.row_norm * claimed_table(promise, cap)
+            group, reached = (
+                (1, 1) if public else ((promise.k or self.max_degree) + 1, promise.k or 2 * self.max_degree)
+            )
+            sigma, size = 2 * math.sqrt(group) * clip * scale, (facts.nodes + 1) * shape.width
+            slack, touched = 2 * summation_error(records, clip), true_group(promise, self.max_degree)
+            codes = DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=touched)
+            claimed = self.row_norm * math.sqrt(reached)
             table = Gaussian(scale * claimed, facts.nodes * shape.width)
             moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
-            replaced = promise.relation is Relation.REPLACE
-            last = DpGradient(scale * clip, clip, steps, shape.classifier_size, replaces=replaced, **batches)
         releases = (
-            Release("codes", codes, dict.fromkeys(kinds, clip), AS_STATED),
-            Release("table", table, dict.fromkeys(kinds, moved), AS_STATED, not public),
-            Release("classifier", last, {"train": clip}, LEMMA),
+            Release("codes", codes, payers(facts, promise, clip), AS_STATED),
+            Release("table", table, payers(facts, promise, moved), AS_STATED, not public),
+            poisson_release("classifier", promise, records, shape.size, batches, clip, scale),
         )
         return releases[:2] if public else releases
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> DecoupledPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> BranchPredictor:
         from graphveil.learn import Adam
 
         promise = curator.plan.promise
-        trainer = published_trainer(
-            curator,
-            coins,
-            progress,
-            PrivateTrainer(curator, lambda: Adam(self.learning_rate), progress),
-            epochs=self.open_epochs,
-            learning_rate=self.learning_rate,
-            dropout=self.dropout,
-            batch_size=self.batch_size,
-        )
+        opened = {"epochs": self.open_epochs, "dropout": self.dropout}
+        train = self.trainer(curator, coins, progress, peeks=False, **opened)
         shape = self.shape(curator.facts, promise)
         codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
         cap = self.max_degree if promise.level is Level.NODE else None
-        return decouple(curator, shape, trainer, codes, coins, cap=cap, norm=self.row_norm)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> DecoupledPredictor:
-        return DecoupledPredictor.restore(config, arrays)
+        return decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
@@ -186,13 +135,3 @@ def true_group(promise: Promise, cap: int) -> tuple[int, int]:
     """Rows that really change; at node level those of a record whose own list has at most D entries."""
     counted = replace(promise, adjacency=Adjacency.RECORD) if promise.level is Level.NODE else promise
     return group_of(counted, cap)
-
-
-def claimed_group(promise: Promise, cap: int) -> int:
-    return 1 if promise.level is Level.EDGE else (promise.k or cap) + 1
-
-
-def claimed_table(promise: Promise, cap: int) -> float:
-    if promise.level is Level.EDGE:
-        return 1.0
-    return math.sqrt(promise.k if promise.k is not None else 2 * cap)

@@ -13,27 +13,35 @@ Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``t
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.common.aggregation import aggregate
-from graphveil.methods.common.trainer import EDGES, OPEN_RATE, records_are_public, sound_trainer
+from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees, promised_degree
+from graphveil.methods.card import card
+from graphveil.methods.common.aggregation import aggregate, hop_release
+from graphveil.methods.common.own_predictor import GROWTH, mean_release
+from graphveil.methods.common.private_training import full_batch_release
+from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public, sound_trainer
 from graphveil.methods.gap.algorithm import perturb_aggregations
-from graphveil.methods.gap.bounds import open_releases, stage_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
-from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Positive, Share
+from graphveil.methods.options import Count, Natural, Positive, Share
+from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.plan import Plan
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.plan import Plan, Release, split_mu
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
+OWN_ROWS = (
+    "row r of every released table is for node r alone: the saved model holds all rows and must stay with the curator; what is "
+    "published may be the networks and each node's own row"
+)
 
-class Gap(PrivateMethod):
+
+class Gap(FullBatch, OpenTraining, PrivateMethod):
     """Noisy multi-hop aggregation between two trained stages.
 
     Args:
@@ -47,35 +55,17 @@ class Gap(PrivateMethod):
         epochs, open_learning_rate, weight_decay, dropout: ordinary training at edge level.
     """
 
-    card = Card(
-        name="gap",
-        summary="aggregates learned embeddings over several hops and perturbs every aggregation",
-        paper="GAP: Differentially Private Graph Neural Networks with Aggregation Perturbation, USENIX Security 2023",
-        trust="one trusted curator",
-        protects="edges (edge level); features, labels and contacts (node and k-neighbor level)",
-        public="number of nodes, feature width, classes, which nodes are for training; at edge level features and labels",
-        formula="H_l = unit(A_w H_{l-1} + N(0, sigma^2)), l = 1..K",
-        when="dense graphs whose neighbours' features matter; on small sparse graphs dp-mlp is the line to beat",
-    )
-    supports = EDGES | {
-        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
-        *(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation),
-        *(Guarantee(Level.NODE, Adjacency.BOUNDED_DEGREE, relation) for relation in Relation),
-    }
+    card = card("gap")
+    predictor = GapPredictor
+    supports = EDGES | guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
+    supports |= guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
 
     hops: Count = 2
     hidden: Natural | None = None
     encoder_layers: Count = 1
-    steps: Count = 100
     learning_rate: Positive = 0.05
-    clip: Positive = 0.5
     encoder_share: Share = 0.7
     classifier_share: Share = 0.15
-    centring: Fraction = 0.03
-    epochs: Count = 100
-    open_learning_rate: Positive = OPEN_RATE
-    weight_decay: NonNegative = 0.0
-    dropout: Fraction = 0.5
 
     def check(self) -> None:
         if self.encoder_share + self.classifier_share >= 1:
@@ -97,32 +87,42 @@ class Gap(PrivateMethod):
         shares["encoder"] -= shares["mean"]
         return Plan(promise, facts, stage_releases(facts, promise, shape, shares, steps=self.steps, clip=self.clip))
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GapPredictor:
         promise = curator.plan.promise
-        trainer = sound_trainer(
-            curator,
-            coins,
-            progress,
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            open_learning_rate=self.open_learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-        )
+        train = sound_trainer(curator, coins, progress, self.learning_rate, self)
         weighted = lambda lists, rows, key: aggregate(lists, rows, promise)
-        return perturb_aggregations(curator, self.shape(curator.facts, promise), trainer, weighted, coins, progress)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
-        return GapPredictor.restore(config, arrays)
+        return perturb_aggregations(curator, self.shape(curator.facts, promise), train, weighted, coins, progress)
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
-        if plan.promise.adjacency is Adjacency.BOUNDED_DEGREE:
-            bound = plan.promise.max_degree
-            promised = f"nobody has more than {bound} contacts in either direction (promised by the user, not checked)"
-            own = (
-                "row r of every released table is for node r alone: the saved model holds all rows and must stay with the "
-                "curator; what is published may be the networks and each node's own row"
-            )
-            assumptions = (promised, own, *assumptions)
-        return public, assumptions
+        return public, (*promised_degree(plan.promise, OWN_ROWS), *assumptions)
+
+
+def open_releases(facts: PublicFacts, promise: Promise, shape: Shape) -> tuple[Release, ...]:
+    """The hops alone, where records are public."""
+    total = gaussian_mu(promise.epsilon, promise.target_delta) if promise.private else math.inf
+    return hop_releases(facts, promise, shape, total / math.sqrt(shape.hops) * (1 - 1e-14))
+
+
+def hop_releases(facts: PublicFacts, promise: Promise, shape: Shape, mu: float) -> tuple[Release, ...]:
+    """K noisy aggregations of mu each."""
+    return tuple(hop_release(f"hop {hop}", hop, shape.width, mu, facts, promise) for hop in range(1, shape.hops + 1))
+
+
+def stage_releases(
+    facts: PublicFacts, promise: Promise, shape: Shape, shares: Mapping[str, float], *, steps: int, clip: float
+) -> tuple[Release, ...]:
+    """Mean, encoder, hops and classifier where records are private; the hops get what the shares of the others leave."""
+    parts = {**shares, "hops": 1 - sum(shares.values())}
+    mu = split_mu(promise, parts) if promise.private else dict.fromkeys(parts, math.inf)
+
+    def trained(name: str, size: int, growth: float = 1.0) -> Release:
+        n = facts.count("train")
+        return full_batch_release(name, promise, n, size, steps=steps, clip=clip, mu=mu[name], growth=growth)
+
+    return (
+        *((mean_release(facts, promise, mu["mean"]),) if shares["mean"] else ()),
+        trained("encoder", shape.encoder_size, GROWTH),
+        *hop_releases(facts, promise, shape, mu["hops"] / math.sqrt(shape.hops)),
+        trained("classifier", shape.classifier_size),
+    )

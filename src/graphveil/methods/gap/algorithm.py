@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.methods.common.own_predictor import release_centre
-from graphveil.methods.common.trainer import Trainer
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.privacy.curator import Curator
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists
+    from graphveil.methods.common.trainer import Trainer
 
 Sum = Callable[["Lists", np.ndarray, int], np.ndarray]  # lists, rows and public coins -> a row per node
 
@@ -22,30 +22,27 @@ Sum = Callable[["Lists", np.ndarray, int], np.ndarray]  # lists, rows and public
 def perturb_aggregations(
     curator: Curator,
     shape: Shape,
-    trainer: Trainer,
+    train: Trainer,
     neighbour_sum: Sum,
     coins: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
 ) -> GapPredictor:
-    """Centre, encoder, hops, classifier."""
-    predictor = GapPredictor.build(shape, release_centre(curator))
-    predictor.encoder.initialise(coins)
-    predictor.classifier.initialise(coins)
-    trainer.train("encoder", predictor.encoder, predictor.own_inputs)
-    for hop in range(1, shape.hops + 1):
-        predictor.hops.append(_noisy_hop(curator, hop, predictor, neighbour_sum, int(coins.integers(2**32))))
-        if progress is not None:
-            progress("hops", hop, shape.hops)
-    trainer.train("classifier", predictor.classifier, predictor.all_inputs)
-    return predictor
-
-
-def _noisy_hop(curator: Curator, hop: int, predictor: GapPredictor, neighbour_sum: Sum, key: int) -> np.ndarray:
-    """H_l; absent slots send nothing at hop 1, later hops send released rows."""
+    """Centre, encoder, hops, classifier; absent slots send nothing at hop 1, later hops send released rows."""
     from graphveil.graph.unit import unit_array
 
-    def query(private: Graph) -> np.ndarray:
-        rows = predictor.hops[-1] if predictor.hops else predictor.embedding(private) * private.present[:, None]
-        return neighbour_sum(private.lists, rows, key)
+    predictor = GapPredictor.build(shape)
+    predictor.tables["centre"] = release_centre(curator)
+    for network in predictor.networks.values():
+        network.initialise(coins)
+    train("encoder", predictor.encoder, predictor.own_inputs)
+    for hop in range(1, shape.hops + 1):
+        key = int(coins.integers(2**32))
 
-    return unit_array(curator.release(f"hop {hop}", query))
+        def query(private: Graph, key: int = key) -> np.ndarray:
+            rows = predictor.hops[-1] if predictor.hops else predictor.embedding(private) * private.present[:, None]
+            return neighbour_sum(private.lists, rows, key)
+
+        predictor.tables[f"hop{hop}"] = unit_array(curator.release(f"hop {hop}", query))
+        progress("hops", hop, shape.hops)
+    train("classifier", predictor.networks["classifier."], predictor.all_inputs)
+    return predictor

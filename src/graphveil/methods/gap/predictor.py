@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from graphveil.methods.common.branches import branch_parameters
-from graphveil.methods.common.own_predictor import centred
+from graphveil.methods.common.branches import ReleasedNumbers, branch_parameters
 from graphveil.methods.common.private_training import parameter_count
-from graphveil.methods.mlp import input_width, raw_inputs
+from graphveil.methods.mlp import input_width
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.learn import MLP, Branches, Network, SummedBranches
-
-    Encoder = MLP | Branches | SummedBranches
+    from graphveil.learn import Network
 
 
 @dataclass(frozen=True)
@@ -50,38 +47,39 @@ class Shape:
         return branch_parameters(self.blocks, self.width if self.encoder_layers else 0, self.classes)
 
 
-class GapPredictor:
+class GapPredictor(ReleasedNumbers):
     """Released numbers: centre, encoder, hop tables (one row per node) and classifier."""
 
-    def __init__(self, shape: Shape, encoder: Encoder, classifier: Network, centre: np.ndarray) -> None:
-        self.shape, self.encoder, self.classifier, self.centre = shape, encoder, classifier, centre
-        self.hops: list[np.ndarray] = []
+    shaped = Shape
 
     @classmethod
-    def build(cls, shape: Shape, centre: np.ndarray) -> GapPredictor:
+    def build(cls, shape: Shape) -> Self:
         from graphveil.learn import MLP, Branches, SummedBranches
 
-        if not shape.encoder_layers:
-            linear = SummedBranches(shape.encoder[:1], shape.classes), SummedBranches(shape.blocks, shape.classes)
-            return cls(shape, *linear, centre)
-        encoder: Encoder = MLP(shape.encoder, normalise=True)
-        if shape.raw:  # the paper normalises before it activates
-            encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
-        classifier = Branches([(width, width) for width in shape.blocks], (shape.classes,))
-        return cls(shape, encoder, classifier, centre)
+        encoder: Network = SummedBranches(shape.encoder[:1], shape.classes)
+        classifier: Network = SummedBranches(shape.blocks, shape.classes)
+        if shape.encoder_layers:
+            encoder = MLP(shape.encoder, normalise=True)
+            if shape.raw:  # the paper normalises before it activates
+                encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
+            classifier = Branches([(width, width) for width in shape.blocks], (shape.classes,))
+        return cls(shape, {"encoder.": encoder, "classifier.": classifier})
 
-    def own_inputs(self, graph: Graph) -> Any:
-        """What the encoder reads: everybody's own row, centred and of unit length unless the paper's code is followed."""
-        return raw_inputs(graph) if self.shape.raw else centred(graph, self.centre)
+    @property
+    def encoder(self) -> Any:
+        return self.networks["encoder."]
+
+    @property
+    def hops(self) -> list[np.ndarray]:
+        names = (f"hop{number}" for number in range(1, self.shape.hops + 1))
+        return [self.tables[name] for name in names if name in self.tables]
 
     def embedding(self, graph: Graph) -> np.ndarray:
         """X_0: unit rows, a function of each node's own features."""
         from graphveil.graph.unit import unit_array
 
         own = self.own_inputs(graph)
-        if self.shape.encoder_layers:
-            return self.encoder.embed(own).numpy()  # type: ignore[union-attr]
-        return unit_array(self.encoder(own).numpy())
+        return self.encoder.embed(own).numpy() if self.shape.encoder_layers else unit_array(self.encoder(own).numpy())
 
     def all_inputs(self, graph: Graph) -> tuple[Any, ...]:
         """What the classifier reads: own embedding and the released rows."""
@@ -90,23 +88,5 @@ class GapPredictor:
         return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
 
     def logits(self, graph: Graph) -> np.ndarray:
-        return self.classifier(self.all_inputs(graph)).numpy()
-
-    def config(self) -> dict[str, Any]:
-        return asdict(self.shape)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        parts = {"encoder": self.encoder.state(), "classifier": self.classifier.state()}
-        named = {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
-        tables = {f"hop{number}": table for number, table in enumerate(self.hops, start=1)}
-        return named | tables | {"centre": self.centre}
-
-    @classmethod
-    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
-        predictor = cls.build(Shape(**config), arrays["centre"])
-        for part, network in (("encoder", predictor.encoder), ("classifier", predictor.classifier)):
-            start = f"{part}."
-            network.load({name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)})
-        tables = sorted((name for name in arrays if name.startswith("hop")), key=lambda name: int(name[3:]))
-        predictor.hops = [arrays[name] for name in tables]
-        return predictor
+        logits: np.ndarray = self.networks["classifier."](self.all_inputs(graph)).numpy()
+        return logits

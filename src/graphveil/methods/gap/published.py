@@ -9,69 +9,49 @@ certificate prints claim and truth side by side; elsewhere the lists cut by the 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, cast
+from functools import partial
 
 import numpy as np
 
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.common.aggregation import plain_sum
-from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import EDGES, SELECTION, PaperTrainer, published_trainer
+from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
+from graphveil.methods.card import gaps
+from graphveil.methods.common.aggregation import payers, plain_sum
+from graphveil.methods.common.private_training import poisson_release
+from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.gap import Gap as SoundGap
+from graphveil.methods.gap import open_releases
 from graphveil.methods.gap.algorithm import perturb_aggregations
-from graphveil.methods.gap.bounds import open_releases
 from graphveil.methods.gap.predictor import GapPredictor, Shape
-from graphveil.methods.options import Count, Fraction, NonNegative, Positive
+from graphveil.methods.options import Count, Fraction, NonNegative
 from graphveil.privacy.accounting.paper import claimed_noise
-from graphveil.privacy.curator import Curator, PaperCurator
+from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
-from graphveil.privacy.plan import Gap, Plan, Release, calibrate_scale
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.plan import Plan, Release, calibrate_scale
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
-DIRECTED = Gap(
-    "A1",
-    "the noise covers one directed entry; a friendship is stored in both lists, so two rows move and sqrt 2 is needed",
-    check="promise",
-)
-CAP = Gap(
-    "D3",
-    "lists are cut to D entries by the code: when a person leaves or changes, their contacts' lists take in others, "
-    "so far more than D rows move and the stated bound (sqrt D, for replacement 2 sqrt D) is none",
-    check="sensitivity",
-    release="hop",
-)
+DIRECTED, CAP, SELECTION = gaps("gap")
 
 
-class PublishedGap(PrivateMethod):
+class PublishedGap(PaperBatches):
     """GAP with the paper's network, accounting and unaccounted choice of epoch.
 
     Args:
-        hops: number of noisy aggregations K.
-        hidden: width of embeddings and of every hop.
+        hops, hidden, weight_decay, dropout: as in sound mode.
         max_degree: D, to which everybody's list is cut (not at edge level).
         epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches; at edge level Adam on batches.
-        weight_decay, dropout: ordinary training at edge level.
     """
 
     card = SoundGap.card
-    gaps = (DIRECTED, CAP, SELECTION)
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = EDGES | {
-        Guarantee(Level.K_NEIGHBOR, Adjacency.K_NEIGHBOR, Relation.ZERO_OUT),
-        *(Guarantee(Level.NODE, Adjacency.NODE, relation) for relation in Relation),
-    }
+    gaps = gaps("gap")
+    predictor = GapPredictor
+    supports = EDGES | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT) | guarantees(Adjacency.NODE)
 
-    mode: Literal["published"] = "published"
     hops: Count = 2
     hidden: Count = 64
     max_degree: Count = 100
-    epochs: Count = 100
-    batch_size: Count = 64
-    learning_rate: Positive = 1e-3
-    clip: Positive = 1.0
     weight_decay: NonNegative = 0.0
     dropout: Fraction = 0.5
 
@@ -87,38 +67,24 @@ class PublishedGap(PrivateMethod):
             case Level.EDGE:
                 return edge_plan(facts, promise, shape)
         sides = 2 if promise.relation is Relation.REPLACE else 1
-        steps, rate = poisson_batches(facts, self.epochs, self.batch_size)
+        batches = steps, rate = self.batches(facts)
         scale = claimed_noise(promise, stages=2, gaussians=self.hops, steps=steps, rate=rate)
-        stage: dict[str, Any] = {"steps": steps, "rate": rate, "clip": self.clip, "noise_multiplier": sides * scale}
-        claimed = sides * math.sqrt(self.max_degree)
-        everybody = dict.fromkeys((kind for kind, n in facts.kinds.items() if n), claimed)
+        stage = partial(poisson_release, batches=batches, clip=self.clip, multiplier=sides * scale)
+        claimed, records = sides * math.sqrt(self.max_degree), facts.count("train")
         releases = (
-            poisson_release("encoder", promise, facts, shape.encoder_size, **stage),
-            *hops_as_stated(facts, promise, shape, scale * claimed, everybody),
-            poisson_release("classifier", promise, facts, shape.classifier_size, **stage),
+            stage("encoder", promise, records, shape.encoder_size),
+            *hops_as_stated(facts, promise, shape, scale * claimed, payers(facts, promise, claimed)),
+            stage("classifier", promise, records, shape.classifier_size),
         )
         return Plan(promise, facts, releases, claim=promise.epsilon, gaps=(CAP, SELECTION), provable=False)
 
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> GapPredictor:
-        promise = curator.plan.promise
-        trainer = published_trainer(
-            curator,
-            coins,
-            progress,
-            PaperTrainer(cast(PaperCurator, curator), self.learning_rate, progress),
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            batch_size=self.batch_size,
-        )
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GapPredictor:
+        promise, decay = curator.plan.promise, self.weight_decay
+        train = self.trainer(curator, coins, progress, weight_decay=decay, dropout=self.dropout)
         cut = lambda lists, rows, key: plain_sum(lists.capped(self.max_degree, np.random.default_rng(key)), rows)
         whole = lambda lists, rows, key: plain_sum(lists, rows)
         summed = whole if promise.level is Level.EDGE else cut
-        return perturb_aggregations(curator, self.shape(curator.facts, promise), trainer, summed, coins, progress)
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> GapPredictor:
-        return GapPredictor.restore(config, arrays)
+        return perturb_aggregations(curator, self.shape(curator.facts, promise), train, summed, coins, progress)
 
 
 def edge_plan(facts: PublicFacts, promise: Promise, shape: Shape) -> Plan:

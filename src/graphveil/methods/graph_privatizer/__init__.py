@@ -8,7 +8,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers import BucketResponse, NeighbourMean
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.propagated_method import PropagatedMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.facts import PublicFacts
@@ -34,16 +34,7 @@ class GraphPrivatizer(PropagatedMethod):
         others: as for ``lpgnn``.
     """
 
-    card = Card(
-        name="graph-privatizer",
-        summary="LPGNN with contacts replaced by similar ones: owner-bucket response, or the paper's leaky replacement",
-        paper="GraphPrivatizer: Improved Structural Differential Privacy for Graph Neural Networks (anonymous)",
-        trust="nobody in sound mode; the published replacement reads everybody's lists",
-        protects="features and label of one vertex; sound mode: one edge that its owner reports",
-        public="the range of the attributes, who is labelled, how many contacts everybody has",
-        formula="multi-bit(x), k-RR(y), k-RR(bucket of a contact) then a uniform member",
-        when="to compare with the paper; with private edges 'local' is more accurate",
-    )
+    card = card("graph-privatizer")
 
     mechanism: Literal["bucket", "krr", "mean"] = "bucket"
     edge_rounds: Literal[1, 2] = 1

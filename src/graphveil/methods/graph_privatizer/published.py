@@ -8,12 +8,12 @@ from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacement, Strategy
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
+from graphveil.methods.card import gaps
 from graphveil.methods.common.propagated_method import PAPER_SCALE, PaperLoss, PropagatedMethod
 from graphveil.methods.graph_privatizer import GraphPrivatizer
 from graphveil.methods.options import NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, Local, Openness, Part
-from graphveil.privacy.plan import Gap
 
 
 class PublishedGraphPrivatizer(PropagatedMethod):
@@ -31,40 +31,7 @@ class PublishedGraphPrivatizer(PropagatedMethod):
     """
 
     card = GraphPrivatizer.card
-    gaps = (
-        Gap(
-            "G1",
-            "the proof needs reports that do not depend on the contact, but they are the contact and its own contacts: most "
-            "swaps of one neighbour can be told apart with certainty, epsilon is infinite",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G2",
-            "where two contacts share a report, their normalisers differ: the log-ratio is eps + log of their quotient",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G3",
-            "a contact without a candidate above the threshold is sent as it is, with probability 1",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G4",
-            "contacts of contacts are read and reported by people who are not their endpoints: no client could do this, and "
-            "other people's edges leak",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G5",
-            "both ends report an undirected edge: it would cost 2 eps even with a valid mechanism",
-            check="exact ratio",
-            release="edges",
-        ),
-    )
+    gaps = gaps("graph-privatizer")
     reads_everybody = True
     input_scale = PAPER_SCALE
 

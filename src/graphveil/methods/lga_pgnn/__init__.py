@@ -9,8 +9,8 @@ from typing import Literal
 
 from graphveil.exchange.randomizers import Piecewise
 from graphveil.exchange.randomizers.piecewise import least_noisy_range
-from graphveil.methods.card import Card
-from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn, baseline_card
+from graphveil.methods.card import card
+from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 
@@ -27,12 +27,7 @@ class LdpGnn(PiecewiseGnn):
         others: of :class:`ReportGnn`.
     """
 
-    card = baseline_card(
-        "ldp-gnn",
-        "lga-pgnn without augmentation: piecewise features, mean over neighbours, a graph network",
-        "features and label of one vertex (reading=zero)",
-        "GNN(mean over N(v) and v of (d/m) piecewise(x, epsilon/m))",
-    )
+    card = card("ldp-gnn")
 
     sampled: Count | Literal["argmin", "paper"] = "argmin"
 
@@ -52,13 +47,4 @@ class LgaPgnn(Augmentation, LdpGnn):
         others: as for ``ldp-gnn``.
     """
 
-    card = Card(
-        name="lga-pgnn",
-        summary="piecewise features, augmented neighbourhoods of low-degree vertices, a private mean layer and a graph network",
-        paper="LGA-PGNN (IEEE TIFS 2023)",
-        trust="nobody for features and labels; edges are sent in the clear",
-        protects="features and label of one vertex (reading=zero); published mode protects nothing",
-        public="edges (raw), the range of the attributes, who is labelled",
-        formula="GNN((x'_v + sum of x'_u over N(v) + S further rows) / (degree + 1 + S)), x' = (d/m) piecewise(x, epsilon/m)",
-        when="to compare with the paper; 'local' is more accurate and needs no features",
-    )
+    card = card("lga-pgnn")

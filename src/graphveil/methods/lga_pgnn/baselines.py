@@ -9,7 +9,8 @@ import numpy as np
 
 from graphveil.exchange.randomizers import LaplaceRows
 from graphveil.exchange.server import Server
-from graphveil.methods.lga_pgnn.report_gnn import ReportGnn, baseline_card
+from graphveil.methods.card import card
+from graphveil.methods.lga_pgnn.report_gnn import ReportGnn
 from graphveil.methods.local_method import RangedMethod
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.noise import Array
@@ -27,12 +28,7 @@ class LapGnn(RangedMethod, ReportGnn):
         others: of :class:`ReportGnn`.
     """
 
-    card = baseline_card(
-        "lap-gnn",
-        "Laplace noise on every attribute, a graph network on public edges",
-        "features and label of one vertex",
-        "GNN(x + Laplace(d (upper - lower)/epsilon))",
-    )
+    card = card("lap-gnn")
 
     def randomizer(self, facts: PublicFacts, budget: float) -> LaplaceRows:
         return LaplaceRows(budget, facts.features, self.lower, self.upper)
@@ -49,12 +45,7 @@ class RandomFeaturesGnn(ReportGnn):
         others: of :class:`ReportGnn`.
     """
 
-    card = baseline_card(
-        "random-features-gnn",
-        "a graph network on random numbers instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(z), z standard normal",
-    )
+    card = card("random-features-gnn")
     reads_features = False
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
@@ -67,12 +58,7 @@ class RandGnn(RandomFeaturesGnn):
     Adam trains it as it does all others, where the paper uses plain gradient descent.
     """
 
-    card = baseline_card(
-        "rand-gnn",
-        "four graph layers on small random numbers instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(GNN(z)), z Gaussian with standard deviation 0.01",
-    )
+    card = card("rand-gnn")
     network = "twice_as_deep"
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
@@ -87,12 +73,7 @@ class DegreeGnn(ReportGnn):
         others: of :class:`ReportGnn`.
     """
 
-    card = baseline_card(
-        "degree-gnn",
-        "a graph network on one-hot degrees instead of features",
-        "the label of one vertex; no feature is sent",
-        "GNN(one-hot(min(degree, width - 1)))",
-    )
+    card = card("degree-gnn")
     reads_features = False
 
     def inputs(self, server: Server, edges: np.ndarray) -> Array:

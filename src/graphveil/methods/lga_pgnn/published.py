@@ -6,49 +6,12 @@ import math
 from typing import Literal
 
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
+from graphveil.methods.card import gaps
 from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
 from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
-from graphveil.privacy.plan import Gap
-
-GAPS = (
-    Gap(
-        "L1",
-        "the printed density (11) has mass below 1 and a ratio of e^(1.5 epsilon); the mechanism it cites is drawn",
-        check="ratio",
-    ),
-    Gap(
-        "L2",
-        "Algorithm 1 and Lemma 1 give each of m attributes the whole epsilon, m epsilon in all; the text says epsilon/m",
-        check="ratio",
-    ),
-    Gap(
-        "L3",
-        "the printed results fit only the reading in which attributes that are not chosen are sent as they are "
-        "(reading=raw): no finite epsilon, and any delta is at least 1 - m/d; the proof is for reading=zero",
-        check="ratio",
-    ),
-    Gap(
-        "L4",
-        "edge-level privacy is claimed, but no mechanism touches the edges: they are sent in the clear",
-        check="raw",
-    ),
-    Gap(
-        "L5",
-        "the paper sends labels in the clear; a label epsilon asked for here is this library's addition",
-        check="raw",
-    ),
-    Gap(
-        "L8",
-        "the claim is for one vertex at one holder: v vertices cost v epsilon, a second collection again",
-        check="unit",
-    ),
-    Gap(
-        "L9", "the range must come from public bounds; scaling by the data's own extremes is not covered", check="range"
-    ),
-)
 
 
 class PublishedLdpGnn(PiecewiseGnn):
@@ -64,7 +27,7 @@ class PublishedLdpGnn(PiecewiseGnn):
     """
 
     card = LdpGnn.card
-    gaps = GAPS
+    gaps = gaps("ldp-gnn")
 
     reading: Literal["raw", "zero"] = "raw"
     sampled: Count | Literal["argmin", "paper"] = "paper"

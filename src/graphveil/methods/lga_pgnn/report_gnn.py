@@ -17,7 +17,6 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
 from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod, RangedMethod
@@ -39,7 +38,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
 
     reads_features: ClassVar[bool] = True
     network: ClassVar[Literal["for_one_graph", "with_dense_end", "twice_as_deep"]] = (
-        "for_one_graph"  # of learn.networks
+        "for_one_graph"  # of learn.backbones
     )
 
     width: Count = 512
@@ -133,17 +132,3 @@ class Augmentation(Options):
         sums = augmentation.generated_sums(columns, edges, self.samples, seed=int(server.coins.integers(2**31)))
         server.tell("auto-encoder", 1, 1)
         return augmentation.private_layer(edges, columns, self.samples, sums)
-
-
-def baseline_card(name: str, summary: str, protects: str, formula: str) -> Card:
-    """The card of a baseline of LGA-PGNN."""
-    return Card(
-        name=name,
-        summary=summary,
-        paper="baseline of LGA-PGNN (IEEE TIFS 2023)",
-        trust="nobody for features and labels; edges are sent in the clear",
-        protects=protects,
-        public="edges (raw), who is labelled",
-        formula=formula,
-        when="to compare with lga-pgnn",
-    )

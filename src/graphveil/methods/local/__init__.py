@@ -9,7 +9,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram
 from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.reporting import AdamOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
@@ -43,16 +43,7 @@ class LocalRecipe(AdamOptions, LocalMethod):
         epochs, learning_rate, weight_decay: Adam for the heads.
     """
 
-    card = Card(
-        name="local",
-        summary="noisy labels, denoised over a public graph or by noisy histograms of private contacts",
-        paper="this library",
-        trust="nobody: records are randomised before they leave",
-        protects="the label of one vertex, and one entry of its contact list where edges have an epsilon",
-        public="edges if raw (then said so); who is labelled; with private edges the number of contacts",
-        formula="k-RR(y); Laplace(2/eps) on counts of released labels over one's contacts",
-        when="whenever no curator is trusted; default of the local methods",
-    )
+    card = card("local")
 
     folds: Annotated[int, Range(2)] = 3
     agreement: Annotated[float, Range(0, 1)] = 0.8

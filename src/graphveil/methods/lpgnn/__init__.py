@@ -7,7 +7,7 @@ from typing import Any, Literal
 from graphveil.errors import InputError
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.propagated_method import PropagatedMethod
 from graphveil.methods.common.reporting import Backbone
 from graphveil.privacy.facts import PublicFacts
@@ -28,16 +28,7 @@ class Lpgnn(PropagatedMethod):
         others: of :class:`PropagationOptions`.
     """
 
-    card = Card(
-        name="lpgnn",
-        summary="multi-bit features and randomised labels, denoised by propagation over public edges",
-        paper="Sajadmanesh and Gatica-Perez, CCS 2021",
-        trust="nobody for features and labels; edges are sent in the clear",
-        protects="features and label of one vertex",
-        public="edges (raw), the range of the attributes, who is labelled",
-        formula="GNN(KProp(multi-bit(x))), loss on p(y|x') T",
-        when="to compare with the paper; 'local' is more accurate at half the budget",
-    )
+    card = card("lpgnn")
 
     backbone: Backbone = "sage"
     features: Literal["reports", "random"] = "reports"

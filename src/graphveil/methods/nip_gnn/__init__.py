@@ -5,7 +5,7 @@ the ranks of its rows, and a second aggregation with the senders' weights of Lem
 *released* rows, combined by the residual ``h = (1 - g) H + g M, g = max(1 - tau/||M - H||, 0)``; (4) a classifier on own features
 and released rows by private gradients, or (``labels="rr"``) an ordinary network on released rows and randomised labels. tau is
 fixed here (its learning would need gradients of private labels); published mode learns it. Sensitivity 1 per aggregation
-(replace: 2, later hops sqrt 2) with Gaussian noise; ``noise="laplace"`` with randomised labels is pure (``bounds.py``). No
+(replace: 2, later hops sqrt 2) with Gaussian noise; ``noise="laplace"`` with randomised labels is pure (``algorithm.py``). No
 degree bound, no released edges.
 As published: ``published.py``. Tests: ``tests/methods/test_nip_gnn.py``, ``tests/audit/test_central_conformance.py``.
 """
@@ -13,25 +13,34 @@ As published: ``published.py``. Tests: ``tests/methods/test_nip_gnn.py``, ``test
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
-from graphveil.methods.card import Card
-from graphveil.methods.common.group_training import calibrated
+from graphveil.methods.base import PrivateMethod, guarantees
+from graphveil.methods.card import card
+from graphveil.methods.common.branches import BranchPredictor, BranchShape
+from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.own_predictor import GROWTH, own_optimizer
-from graphveil.methods.common.private_training import descend_privately, full_batch_release
+from graphveil.methods.common.private_training import calibrated, descend_privately, full_batch_release
 from graphveil.methods.common.scores import KIND, ScoresPredictor
-from graphveil.methods.nip_gnn.algorithm import first_messages, noisy_labels, release_tables
-from graphveil.methods.nip_gnn.bounds import RESERVE, gaussian_tables, label_release, laplace_tables, table_parts
-from graphveil.methods.nip_gnn.predictor import InfluencePredictor, Shape
+from graphveil.methods.model import Predictor
+from graphveil.methods.nip_gnn.algorithm import (
+    LABEL_LEMMA,
+    RESERVE,
+    first_messages,
+    gaussian_tables,
+    laplace_tables,
+    release_tables,
+    table_parts,
+)
 from graphveil.methods.options import Count, Natural, NonNegative, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 PAPER_SPLIT, GRADIENT_SPLIT = (0.4, 0.2, 0.4), (0.15, 0.1, 0.75)
@@ -57,17 +66,8 @@ class NipGnn(PrivateMethod):
         epochs, open_learning_rate: training on released values (``labels="rr"``).
     """
 
-    card = Card(
-        name="nip-gnn",
-        summary="noise scaled by each node's influence, residual aggregation over several hops",
-        paper="NIP-GNN: node-level individual private graph neural network (anonymous submission, paper 000)",
-        trust="one trusted curator",
-        protects="features, labels and contacts (node level)",
-        public="number of nodes, feature width, classes, which nodes are for training; published also D_max",
-        formula="H_u = sum_j w_j x_j + s_u N, s_u by rank; h = (1-g) H + g M, g = max(1 - tau/||M - H||, 0)",
-        when="to study individual noise; published noise drowns everything (signal to noise 0.0002 to 0.009 on Cora)",
-    )
-    supports = frozenset(Guarantee(Level.NODE, Adjacency.RECORD, relation) for relation in Relation)
+    card = card("nip-gnn")
+    supports = guarantees(Adjacency.RECORD)
 
     allocation: Literal["adaptive", "uniform"] = "adaptive"
     residual: bool = True
@@ -102,55 +102,45 @@ class NipGnn(PrivateMethod):
         first, later, labels = GRADIENT_SPLIT if self.labels == "gradients" else PAPER_SPLIT
         return self.aggregation_share or first, self.hop_share or later, self.label_share or labels
 
-    def shape(self, facts: PublicFacts) -> Shape:
+    def shape(self, facts: PublicFacts) -> BranchShape:
         width = self.width if self.messages == "features" else facts.classes
-        return Shape(facts.features, facts.classes, width, self.hops, self.hidden or 0)
-
-    # -- plan ----------------------------------------------------------------------------------------------------
+        return BranchShape(facts.features, facts.classes, width, self.hidden or 0, self.hops)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if self.noise == "laplace":
             return Plan(promise, facts, self._pure_releases(facts, promise))
-        return calibrated(
-            promise,
-            lambda mu: self._gaussian_releases(facts, promise, mu),
-            lambda releases: Plan(promise, facts, releases),
-        )
+        return calibrated(promise, facts, partial(self._gaussian_releases, facts, promise))
 
     def _gaussian_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Shares of mu^2; randomised labels cost C epsilon."""
-        (first, later, labels), shape = self.split, self.shape(facts)
-        parts = table_parts(first, later, self.hops, self.allocation == "adaptive")
-        total = sum(parts.values()) + (0.0 if self.labels == "rr" else labels)
+        labels, shape, responses = self.split[2], self.shape(facts), self.labels == "rr"
+        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        total = sum(parts.values()) + (0.0 if responses else labels)
         start = 2 if self.messages == "rr-labels" else 1
         tables = gaussian_tables(parts, total, shape.width, start, facts, promise, mu)
-        if self.labels == "rr":
-            return self._in_order(tables, label_release(facts, promise, labels * promise.epsilon))
-        budget = mu * math.sqrt(labels / total)
-        gradient = full_batch_release(
-            "classifier", promise, facts, shape.size, steps=self.steps, clip=self.clip, mu=budget, growth=GROWTH
-        )
-        return *tables, gradient
+        if responses:
+            return self._with_labels(tables, facts, promise, labels * promise.epsilon)
+        stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip, "growth": GROWTH}
+        n, budget = facts.count("train"), mu * math.sqrt(labels / total)
+        return *tables, full_batch_release("classifier", promise, n, shape.size, mu=budget, **stage)
 
     def _pure_releases(self, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
         """Laplace tables and randomised labels whose epsilons add up to the promise's, without any delta."""
-        first, later, labels = self.split
-        parts = table_parts(first, later, self.hops, self.allocation == "adaptive")
-        total = sum(parts.values()) + labels
+        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        total = sum(parts.values()) + self.split[2]
         tables = laplace_tables(parts, total, self.shape(facts).width, facts, promise)
-        return self._in_order(tables, label_release(facts, promise, labels / total * promise.epsilon * RESERVE))
+        return self._with_labels(tables, facts, promise, self.split[2] / total * promise.epsilon * RESERVE)
 
-    def _in_order(self, tables: tuple[Release, ...], labels: Release) -> tuple[Release, ...]:
-        """Labels come first where they are the messages."""
+    def _with_labels(
+        self, tables: tuple[Release, ...], facts: PublicFacts, promise: Promise, epsilon: float
+    ) -> tuple[Release, ...]:
+        """Randomised labels come first where they are the messages."""
+        labels = label_release("labels", facts, promise, epsilon, LABEL_LEMMA)
         return (labels, *tables) if self.messages == "rr-labels" else (*tables, labels)
 
-    # -- algorithm -----------------------------------------------------------------------------------------------
-
-    def learn(
-        self, curator: Curator, coins: np.random.Generator, progress: Progress | None
-    ) -> InfluencePredictor | ScoresPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         shape = self.shape(curator.facts)
-        labels = noisy_labels(curator) if self.messages == "rr-labels" else None
+        labels = noisy_labels(curator, "labels") if self.messages == "rr-labels" else None
         tables = release_tables(
             curator,
             first_messages(self.messages, shape, labels),
@@ -160,29 +150,19 @@ class NipGnn(PrivateMethod):
             tau=self.tau if self.residual else None,
         )
         if self.labels == "gradients":
-            predictor = InfluencePredictor.build(shape)
-            predictor.tables = tables
-            predictor.network.initialise(coins)
+            predictor = BranchPredictor.build(shape)
+            predictor.tables = {f"table{number}": table for number, table in enumerate(tables)}
+            network = predictor.networks[""].initialise(coins)
             optimizer = own_optimizer(curator.facts, self.learning_rate)
-            descend_privately(curator, "classifier", predictor.network, predictor.inputs, optimizer, progress)
+            descend_privately(curator, "classifier", network, predictor.inputs, optimizer, progress)
             return predictor
         from graphveil.methods.nip_gnn.network import train_calibrated
 
-        scores = train_calibrated(
-            np.concatenate(tables, axis=1),
-            np.zeros((2, 0), dtype=np.int64),
-            noisy_labels(curator) if labels is None else labels,
-            curator.facts.classes,
-            hidden=self.hidden or HIDDEN,
-            hops=0,
-            epochs=self.epochs,
-            learning_rate=self.open_learning_rate,
-            residual=self.residual,
-            coins=coins,
-            progress=progress,
-        )
-        return ScoresPredictor(scores)
+        settings: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "residual": self.residual}
+        rows, classes = np.concatenate(tables, axis=1), curator.facts.classes
+        targets, alone = noisy_labels(curator, "labels") if labels is None else labels, np.zeros((2, 0), dtype=np.int64)
+        settings |= {"epochs": self.epochs, "learning_rate": self.open_learning_rate}
+        return train_calibrated(rows, alone, targets, classes, coins, progress, **settings)
 
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> InfluencePredictor | ScoresPredictor:
-        kind = ScoresPredictor if config.get("kind") == KIND else InfluencePredictor
-        return kind.restore(config, arrays)
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        return (ScoresPredictor if config.get("kind") == KIND else BranchPredictor).restore(config, arrays)

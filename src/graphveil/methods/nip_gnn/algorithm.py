@@ -1,43 +1,82 @@
-"""The algorithm of sound NIP-GNN up to the classifier: what everybody sends, and the tables that come out."""
+"""The algorithm of sound NIP-GNN up to the classifier: what is released, what everybody sends, and the tables that come out.
+
+Gaussian noise: messages of l2 norm 1, shares of mu^2, sensitivities of ``common/aggregation.py``. Laplace noise: messages of l1
+norm 1 with the senders' weights ``w_k = (sum_{i in out(k)} 1/s_i)^-1``, so one record's whitened messages have l1 norm at most 1
+whatever its degree; blank or not they differ by 1, replaced by 2 (old and new list may be disjoint). Shares are then parts of
+epsilon itself and the total is pure. Messages: projected features, one-hot training labels (noise covers them like features), or
+labels that randomised response has already released. Tests: ``tests/methods/test_nip_gnn.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.methods.common.aggregation import aggregate
+from graphveil.methods.common.aggregation import aggregate, hop_release, payers
+from graphveil.methods.common.branches import BranchShape, projected_rows
+from graphveil.methods.common.labels import label_rows, one_hot
 from graphveil.methods.nip_gnn.influence import receiver_scales, scaled_sum
-from graphveil.methods.nip_gnn.predictor import Shape, projected
 from graphveil.privacy.curator import Curator
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
+from graphveil.privacy.plan import Release
+from graphveil.privacy.promise import Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
 
     Messages = Callable[[Graph], np.ndarray]
 
-
-def noisy_labels(curator: Curator) -> np.ndarray:
-    """Randomised training labels, -1 elsewhere; a blank label is a category of its own."""
-    train, none = np.flatnonzero(curator.masks["train"]), curator.facts.classes
-    query = lambda private: np.where(private.labels[train] < 0, none, private.labels[train])
-    labels = np.full(curator.facts.nodes, -1)
-    labels[train] = curator.release("labels", query)
-    return np.where(labels == none, -1, labels)
+LABEL_LEMMA = "one training record has one label"
+L1_LEMMA = "messages of l1 norm 1 split over the own list by the receivers' scales"
+INFLUENCE_PART = 0.25  # of the first aggregation's share, for the ranks
+RESERVE = 1 - 1e-12  # shares of a pure epsilon must not add up to more than it
+PROJECTION_COINS = 0x0917  # public
 
 
-def first_messages(kind: str, shape: Shape, labels: np.ndarray | None) -> Messages:
+def table_parts(first: float, later: float, hops: int, adaptive: bool) -> dict[str, float]:
+    """How the shares of the first aggregation and of the further hops are divided; with one hop, the first has both."""
+    first += later if hops == 1 else 0.0
+    parts = {"influence": first * INFLUENCE_PART} if adaptive else {}
+    parts["aggregation"] = first * (1 - INFLUENCE_PART if adaptive else 1.0)
+    return parts | {f"hop {hop}": later / (hops - 1) for hop in range(2, hops + 1)}
+
+
+def gaussian_tables(
+    parts: Mapping[str, float], total: float, width: int, start: int, facts: PublicFacts, promise: Promise, mu: float
+) -> tuple[Release, ...]:
+    """Tables of ``width`` numbers per node, each for its part of ``total`` in mu^2; the first ones are of hop ``start``."""
+    return tuple(
+        hop_release(name, 2 if name.startswith("hop") else start, width, mu * math.sqrt(part / total), facts, promise)
+        for name, part in parts.items()
+    )
+
+
+def laplace_tables(
+    parts: Mapping[str, float], total: float, width: int, facts: PublicFacts, promise: Promise
+) -> tuple[Release, ...]:
+    """Tables of ``width`` numbers per node, each for its part of ``total`` in epsilon."""
+    bound = 2.0 if promise.relation is Relation.REPLACE else 1.0
+
+    def noise(part: float) -> Mechanism:
+        share = part / total * promise.epsilon * RESERVE
+        return Laplace.for_epsilon(bound, share, facts.nodes * width) if promise.private else Exact()
+
+    return tuple(Release(name, noise(part), payers(facts, promise, bound), L1_LEMMA) for name, part in parts.items())
+
+
+def first_messages(kind: str, shape: BranchShape, labels: np.ndarray | None) -> Messages:
     """What everybody sends at the first aggregation: features, own labels, or ``labels`` already released."""
-    from graphveil.methods.dpdgc.codes import label_codes, one_hot
-
     if labels is not None:
         sent = one_hot(labels, shape.classes)
         return lambda private: sent
     if kind == "labels":
-        return label_codes
-    return lambda private: projected(private, shape) * private.present[:, None]
+        return label_rows
+    return lambda private: projected_rows(private, shape.width, PROJECTION_COINS) * private.present[:, None]
 
 
 def release_tables(

@@ -14,6 +14,7 @@ import torch
 from torch.nn import functional
 
 from graphveil.learn.graph_training import gcn_matrix
+from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.progress import Progress
 
 
@@ -22,15 +23,15 @@ def train_calibrated(
     arcs: np.ndarray,
     targets: np.ndarray,
     classes: int,
+    coins: np.random.Generator,
+    progress: Progress,
     *,
     hidden: int,
     hops: int,
     epochs: int,
     learning_rate: float,
     residual: bool,
-    coins: np.random.Generator,
-    progress: Progress | None,
-) -> np.ndarray:
+) -> ScoresPredictor:
     """Scores of every node after training on the targets that are not negative; inputs are released values."""
     x = torch.from_numpy(rows / max(float(np.abs(rows).std()), 1e-12)).float()
     near = gcn_matrix(arcs, len(rows))
@@ -65,8 +66,6 @@ def train_calibrated(
         optimizer.zero_grad()
         torch.autograd.backward(functional.cross_entropy(scores()[chosen], labels[chosen]))
         optimizer.step()
-        if progress is not None:
-            progress("network", epoch + 1, epochs)
+        progress("network", epoch + 1, epochs)
     with torch.no_grad():
-        found: np.ndarray = scores().double().numpy()
-    return found
+        return ScoresPredictor(scores().double().numpy())

@@ -10,68 +10,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.methods.base import PrivateMethod
+from graphveil.methods.base import ZERO_OUT, guarantees
+from graphveil.methods.card import gaps
+from graphveil.methods.common.aggregation import payers
+from graphveil.methods.common.labels import label_release, noisy_labels
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.edge_rand import pair_count, pair_numbers, pairs_of
+from graphveil.methods.common.trainer import PublishedMethod
+from graphveil.methods.edge_rand import edge_flips, pair_numbers, pairs_of
 from graphveil.methods.nip_gnn import HIDDEN, PAPER_SPLIT, NipGnn
-from graphveil.methods.nip_gnn.algorithm import noisy_labels
 from graphveil.methods.nip_gnn.influence import budget_shares, influence_ranks, l1_rows, thinning_rates
 from graphveil.methods.options import Count, Positive, Share
 from graphveil.privacy.curator import Curator, PaperCurator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace, Mechanism, RandomizedResponse
-from graphveil.privacy.plan import Gap, Plan, Release
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
+from graphveil.privacy.plan import Plan, Release
+from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph, Lists
 
 AS_STATED = "as the paper states it"
-CEILING = Gap(
-    "N1",
-    "beta_u is capped by the neighbours' degrees, so a hub among leaves gets D_max times the budget: the loss is (D + 1)/2 "
-    "eps_A (3.0 for a star of 5 leaves, 84.5 for Cora's largest degree)",
-    check="sensitivity",
-    release="aggregation",
-)
-SCALES = Gap(
-    "N2",
-    "ranks, and with them everybody's noise scale, are computed from private features and edges: rows that do not touch the "
-    "changed node get another scale, and the loss is infinite",
-    check="unaccounted",
-    release="scales",
-)
-SHIFTED = Gap("N2", SCALES.text, check="sensitivity", release="aggregation")
-DEGREES = Gap(
-    "N5",
-    "noisy edges are thinned with the true degree; a node without edges and one with edges have disjoint outputs",
-    check="unaccounted",
-    release="degrees",
-)
-CUT = Gap(
-    "D3",
-    "lists longer than D_max are cut by the code (section 5.2.5): when a person leaves, others move up into the lists, so more "
-    "than the counted rows move",
-    check="sensitivity",
-    release="aggregation",
-)
+CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
+ADVICE = "raise max_edges, or use mode='sound', which releases no edges"
+SHIFTED = replace(SCALES, check="sensitivity", release="aggregation")
 
 
-class PublishedNipGnn(PrivateMethod):
+class PublishedNipGnn(PublishedMethod):
     """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
 
     Args:
-        allocation: ``adaptive`` or ``uniform`` (ablation: all nodes alike).
+        allocation, residual, hops: as in sound mode.
         degree_sampling: thin the noisy edges by true degrees; False is the ablation.
-        residual: the adaptive residual; False is the ablation.
         aggregation_share, edge_share, label_share: the split of epsilon into A, B and C (the paper does not say).
-        hops, hidden: K and the width of the network.
+        hidden: width of the network.
         beta_rule, s_rule: readings of eq. 11 and of s.
         influence_rounds, max_degree: T and D_max (lists longer than that are cut, section 5.2.5).
         max_edges: the number of noisy edges above which it refuses.
@@ -79,9 +56,9 @@ class PublishedNipGnn(PrivateMethod):
     """
 
     card = NipGnn.card
-    gaps = (CEILING, SCALES, DEGREES, CUT)
-    curator: ClassVar[type[Curator]] = PaperCurator
-    supports = frozenset({Guarantee(Level.NODE, Adjacency.NODE, Relation.ZERO_OUT)})
+    gaps = gaps("nip-gnn")
+    predictor = ScoresPredictor
+    supports = guarantees(Adjacency.NODE, relations=ZERO_OUT)
 
     allocation: Literal["adaptive", "uniform"] = "adaptive"
     degree_sampling: bool = True
@@ -98,7 +75,6 @@ class PublishedNipGnn(PrivateMethod):
     max_edges: Count = 50_000_000
     epochs: Count = 100
     learning_rate: Positive = 1e-3
-    mode: Literal["published"] = "published"
 
     def check(self) -> None:
         super().check()
@@ -106,43 +82,29 @@ class PublishedNipGnn(PrivateMethod):
             raise InputError("nip-gnn: aggregation_share, edge_share and label_share must add up to at most 1")
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
-        gaps: tuple[Gap, ...] = (CUT,)
+        gaps = [CUT]
         if self.allocation == "adaptive":
             gaps += (CEILING, SCALES) if self.beta_rule == "printed" else (SCALES, SHIFTED)
         gaps += (DEGREES,) if self.degree_sampling else ()
-        aggregation: Mechanism = Exact()
-        edges: Mechanism = Exact()
-        labels: Mechanism = Exact()
+        noise: tuple[Mechanism, Mechanism] = Exact(), Exact()
         moved, flipped = 1.0, 1.0
         if promise.private:
-            aggregation = Laplace(1.0, facts.nodes * max(facts.features, 1))
-            edges = self._flips(facts, promise)
-            labels = RandomizedResponse(self.label_share * promise.epsilon, facts.classes + 1)
+            flips = edge_flips(self._per_pair(promise), facts.nodes, False, self.max_edges, "published nip-gnn", ADVICE)
+            noise = Laplace(1.0, facts.nodes * max(facts.features, 1)), flips
             moved, flipped = self.aggregation_share * promise.epsilon, 2.0 * self.max_degree
-        everybody = [kind for kind, n in facts.kinds.items() if n]
         releases = (
-            Release("aggregation", aggregation, dict.fromkeys(everybody, moved), AS_STATED),
-            Release("edges", edges, dict.fromkeys(everybody, flipped), AS_STATED),
-            Release("labels", labels, {"train": 1.0}, AS_STATED),
+            Release("aggregation", noise[0], payers(facts, promise, moved), AS_STATED),
+            Release("edges", noise[1], payers(facts, promise, flipped), AS_STATED),
+            label_release("labels", facts, promise, self.label_share * promise.epsilon, AS_STATED),
         )
         claim = promise.epsilon if promise.private else None
-        return Plan(promise, facts, releases, claim=claim, gaps=gaps, provable=False)
+        return Plan(promise, facts, releases, claim=claim, gaps=tuple(gaps), provable=False)
 
     def _per_pair(self, promise: Promise) -> float:
         """The epsilon of one pair of nodes."""
         return self.edge_share * promise.epsilon / (2 * self.max_degree)
 
-    def _flips(self, facts: PublicFacts, promise: Promise) -> EdgeFlips:
-        flips = EdgeFlips(self._per_pair(promise), pair_count(facts.nodes, directed=False))
-        expected = flips.flip_probability * flips.pairs
-        if expected > self.max_edges:
-            raise InputError(
-                f"published nip-gnn would draw about {expected:.3g} noisy edges among {facts.nodes} nodes, more than "
-                f"max_edges = {self.max_edges:.3g}; raise max_edges, or use mode='sound', which releases no edges"
-            )
-        return flips
-
-    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress | None) -> ScoresPredictor:
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> ScoresPredictor:
         """TNIE and NAP, randomised edges and labels, then ACA on what came out."""
         from graphveil.methods.nip_gnn.network import train_calibrated
 
@@ -153,26 +115,13 @@ class PublishedNipGnn(PrivateMethod):
             return private.lists.capped(self.max_degree, np.random.default_rng(key))
 
         rows = self._noisy_sums(curator, subgraph, direction)
-        joined = curator.release(
-            "edges", lambda private: pair_numbers(replace(private, lists=subgraph(private)), directed=False)
-        )
+        joined = curator.release("edges", lambda private: pair_numbers(subgraph(private), directed=False))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), curator.facts.nodes, directed=False)
         if self.degree_sampling:
             arcs = self._thinned(curator, subgraph, arcs, coins)
-        scores = train_calibrated(
-            rows,
-            arcs,
-            noisy_labels(curator),
-            curator.facts.classes,
-            hidden=self.hidden,
-            hops=self.hops,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            residual=self.residual,
-            coins=coins,
-            progress=progress,
-        )
-        return ScoresPredictor(scores)
+        labels, names = noisy_labels(curator, "labels"), ("hidden", "hops", "epochs", "learning_rate", "residual")
+        options = {name: getattr(self, name) for name in names}
+        return train_calibrated(rows, arcs, labels, curator.facts.classes, coins, progress, **options)
 
     def _noisy_sums(self, curator: PaperCurator, subgraph: Callable[[Graph], Lists], direction: int) -> np.ndarray:
         """Sums of l1 unit rows with everybody's own Laplace scale."""
@@ -205,6 +154,3 @@ class PublishedNipGnn(PrivateMethod):
         redraw = 2 / (math.exp(self._per_pair(promise)) + 1)
         rates = thinning_rates(degrees, nodes, redraw, self.s_rule)
         return arcs[:, coins.random(arcs.shape[1]) < rates[arcs[1]]]
-
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
-        return ScoresPredictor.restore(config, arrays)

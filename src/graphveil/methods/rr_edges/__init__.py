@@ -9,7 +9,7 @@ from graphveil.exchange.randomizers import EdgeListResponse
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.card import Card
+from graphveil.methods.card import card
 from graphveil.methods.common.propagated_method import PropagatedMethod
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
@@ -27,16 +27,7 @@ class RrEdges(PropagatedMethod):
         others: as for ``lpgnn``.
     """
 
-    card = Card(
-        name="rr-edges",
-        summary="LPGNN on contact lists whose bits were flipped by randomised response",
-        paper="baseline of GraphPrivatizer (anonymous)",
-        trust="nobody in sound mode; the published one reads contacts of contacts",
-        protects="features, label and one contact of one vertex (sound mode)",
-        public="the range of the attributes, who is labelled",
-        formula="bit XOR Bernoulli(1/(e^eps + 1))",
-        when="as a baseline; it fills sparse lists with strangers",
-    )
+    card = card("rr-edges")
     lengths_public = False
 
     max_edges: Count = 50_000_000

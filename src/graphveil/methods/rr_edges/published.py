@@ -8,12 +8,12 @@ from graphveil.exchange.randomizers import TwoHopResponse
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
+from graphveil.methods.card import gaps
 from graphveil.methods.common.propagated_method import PAPER_SCALE, PaperLoss, PropagatedMethod
 from graphveil.methods.options import Count
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
-from graphveil.privacy.plan import Gap
 
 
 class PublishedRrEdges(PropagatedMethod):
@@ -26,27 +26,7 @@ class PublishedRrEdges(PropagatedMethod):
     """
 
     card = RrEdges.card
-    gaps = (
-        Gap(
-            "G4",
-            "only people within two hops can be reported, and who they are is decided by edges, other people's among them: "
-            "epsilon is infinite, and no client knows this list",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G5",
-            "both ends report an undirected edge: it would cost 2 eps even with lists of everybody",
-            check="exact ratio",
-            release="edges",
-        ),
-        Gap(
-            "G6",
-            "exchanging one contact for another flips two bits: eps per bit is 2 eps per exchange, not the other way round",
-            check="exact ratio",
-            release="edges",
-        ),
-    )
+    gaps = gaps("rr-edges")
     lengths_public = False
     reads_everybody = True
     input_scale = PAPER_SCALE
