@@ -74,7 +74,7 @@ class SagePredictor(BranchPredictor):
         network = self.networks[""]
         ((own,), (near,)), (head,) = network.branches, network.head
         joined = torch.cat([own(self.own_inputs(graph)), torch.from_numpy(self.tables["table"]) + near.bias], dim=1)
-        logits: np.ndarray = head(network.activation(joined)).numpy()
+        logits: np.ndarray = head(torch.selu(joined)).numpy()
         return logits
 
 
