@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -88,8 +88,8 @@ class PaperBatches(PublishedMethod):
             case Level.EDGE:
                 opened |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "best_epoch": True}
                 return open_trainer(curator, coins, progress, **opened)
-        assert isinstance(curator, PaperCurator)
-        look = partial(curator.peek, "selection") if peeks else None
+        paper = cast(PaperCurator, curator)  # the curator that this class names
+        look = partial(paper.peek, "selection") if peeks else None
         return private_trainer(curator, lambda: Adam(self.learning_rate), progress, look)
 
 
