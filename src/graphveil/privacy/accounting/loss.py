@@ -12,12 +12,11 @@ as privacy loss distributions by dp_accounting with pessimistic rounding, so eps
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from graphveil.errors import PrivacyError
@@ -94,6 +93,12 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return max(0.0, float(ndtr(-epsilon / mu + mu / 2)) - right)
 
 
+def _root(function: Callable[[float], float], low: float, high: float, xtol: float) -> float:
+    from scipy.optimize import brentq  # a good part of the start of a command that needs no root
+
+    return float(brentq(function, low, high, xtol=xtol, rtol=1e-14))
+
+
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The smallest epsilon with ``gaussian_delta(mu, epsilon) <= delta``, rounded up."""
     if gaussian_delta(mu, 0.0) <= delta:
@@ -103,7 +108,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(mu, high) > delta:
         high *= 2
-    epsilon = float(brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))
+    epsilon = _root(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-13)
     while gaussian_delta(mu, epsilon) > delta:
         epsilon = math.nextafter(epsilon * (1 + 1e-13), math.inf)
     return epsilon
@@ -119,7 +124,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(high, epsilon) < delta:
         high *= 2
-    mu = float(brentq(lambda m: gaussian_delta(m, epsilon) - delta, 1e-12, high, xtol=1e-15, rtol=1e-14))
+    mu = _root(lambda m: gaussian_delta(m, epsilon) - delta, 1e-12, high, xtol=1e-15)
     while gaussian_delta(mu, epsilon) > delta:
         mu *= 1 - 1e-13
     return mu
