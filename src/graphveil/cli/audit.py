@@ -9,6 +9,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,18 +27,11 @@ def audit(
             metavar="METHOD|RUN", help="A method ('graphveil methods' lists them), or a folder of 'train --out'."
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Audit every method in every mode, one row each.")] = False,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="NAME|PATH", help="Default: a small generated graph of worst cases."),
-    ] = None,
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", min=1, max=1000, help="Histories to audit in lock step.")
-    ] = 2,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Graph, noise and coins.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Chart of claimed, provable and observed epsilon.")
-    ] = None,
+    everything: Annotated[bool, flag("--all", "Audit every method in every mode, one row each.")] = False,
+    data: Annotated[str | None, flag("--data NAME|PATH", "Default: a small generated graph of worst cases.")] = None,
+    runs: Annotated[int, flag("--runs N", "Histories to audit in lock step.", min=1, max=1000)] = 2,
+    seed: Annotated[int, flag("--seed S", "Graph, noise and coins.", min=0)] = 0,
+    plot: Annotated[Path | None, flag("--plot FILE", "Chart of claimed, provable and observed epsilon.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Look for violations of METHOD's promise: replay on neighbours, exact ratios, sampled lower bounds."""

@@ -9,50 +9,33 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
-
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.methods.base import PrivateMethod
     from graphveil.privacy.promise import Promise
 
-LOCAL_BUDGET = "E|raw|withheld"
-
 
 @dataclass(frozen=True)
 class PromiseFlags:
     """Which mode and options of a method, under which promise: the same for every command that plans or trains."""
 
-    level: Annotated[str | None, typer.Option("--level", help="edge, k-neighbor, node, local, or none.")] = "node"
-    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The privacy budget.")] = None
-    delta: Annotated[
-        float | None, typer.Option("--delta", metavar="D", help="Default: 10^-ceil(log10 n), a tenth at edge level.")
-    ] = None
-    k: Annotated[
-        int | None, typer.Option("--k", metavar="K", help="Edges per person protected at k-neighbor level.")
-    ] = None
-    adjacency: Annotated[
-        str | None, typer.Option("--adjacency", metavar="A", help="record, bounded-degree or node (node level).")
-    ] = None
-    relation: Annotated[str, typer.Option("--relation", metavar="R", help="zero-out or replace.")] = "zero-out"
-    mode: Annotated[str | None, typer.Option("--mode", metavar="M", help="sound (default) or published.")] = None
-    max_degree: Annotated[
-        int | None, typer.Option("--max-degree", metavar="D", help="The degree promise of bounded-degree.")
-    ] = None
-    directed: Annotated[bool, typer.Option("--directed", help="Edge level: protect one directed link.")] = False
+    level: Annotated[str | None, flag("--level", "edge, k-neighbor, node, local, or none.")] = "node"
+    epsilon: Annotated[float | None, flag("--epsilon E", "The privacy budget.")] = None
+    delta: Annotated[float | None, flag("--delta D", "Default: 10^-ceil(log10 n), a tenth at edge level.")] = None
+    k: Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")] = None
+    adjacency: Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")] = None
+    relation: Annotated[str, flag("--relation R", "zero-out or replace.")] = "zero-out"
+    mode: Annotated[str | None, flag("--mode M", "sound (default) or published.")] = None
+    max_degree: Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")] = None
+    directed: Annotated[bool, flag("--directed", "Edge level: protect one directed link.")] = False
     features_epsilon: Annotated[
-        str | None, typer.Option("--features-epsilon", metavar=LOCAL_BUDGET, help="Level local: of all features.")
+        str | None, flag("--features-epsilon E|raw|withheld", "Level local: of all features.")
     ] = None
-    labels_epsilon: Annotated[
-        str | None, typer.Option("--labels-epsilon", metavar=LOCAL_BUDGET, help="Level local: of the label.")
-    ] = None
-    edges_epsilon: Annotated[
-        str | None, typer.Option("--edges-epsilon", metavar=LOCAL_BUDGET, help="Level local: of one contact.")
-    ] = None
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; repeatable.")
-    ] = None
+    labels_epsilon: Annotated[str | None, flag("--labels-epsilon E|raw|withheld", "Level local: of the label.")] = None
+    edges_epsilon: Annotated[str | None, flag("--edges-epsilon E|raw|withheld", "Level local: of one contact.")] = None
+    settings: Annotated[list[str] | None, flag("--set KEY=VALUE", "A hyper-parameter; repeatable.")] = None
 
     def given(self, *allowed: str) -> list[str]:
         """The flags that are not at their default, as the user wrote them; ``allowed`` fields are left out."""

@@ -12,6 +12,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 from graphveil.progress import Progress
 
@@ -32,39 +33,27 @@ def train(
     further: Annotated[
         list[Path] | None, typer.Argument(metavar="[REPORTS]...", help="With --reports: further files of reports.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")
-    ] = None,
+    data: Annotated[str | None, flag("--data NAME|PATH", "A data set by name, or an .npz file.")] = None,
     reports: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--reports",
-            metavar="FILE...",
-            help="Learn from files of 'privatize' (local methods); --data is then only evaluated on, by id.",
+        flag(
+            "--reports FILE...",
+            "Learn from files of 'privatize' (local methods); --data is then only evaluated on, by id.",
         ),
     ] = None,
     broadcast: Annotated[
-        Path | None,
-        typer.Option(
-            "--broadcast", metavar="FILE.csv", help="With --reports: where to write what the next round hears."
-        ),
+        Path | None, flag("--broadcast FILE.csv", "With --reports: where to write what the next round hears.")
     ] = None,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
     holders: Annotated[
-        int | None,
-        typer.Option("--holders", metavar="N", help="Level local: so many parties hold the vertices (default: one)."),
+        int | None, flag("--holders N", "Level local: so many parties hold the vertices (default: one).")
     ] = None,
     seed: opt.Seed = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for model, ledger and certificate.")
-    ] = None,
-    no_evaluate: Annotated[
-        bool, typer.Option("--no-evaluate", help="Do not compute accuracies on private labels.")
-    ] = False,
+    out: Annotated[Path | None, flag("--out DIR", "Folder for model, ledger and certificate.")] = None,
+    no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
-        bool,
-        typer.Option("--release-accuracy", help="Release a noisy test accuracy, paid by the query nodes (ballot)."),
+        bool, flag("--release-accuracy", "Release a noisy test accuracy, paid by the query nodes (ballot).")
     ] = False,
     on_bad_rows: opt.BadRows = "raise",
     as_json: opt.AsJson = False,
@@ -96,7 +85,7 @@ def train(
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
     result = describe(model, named, seconds, seed, out, None if no_evaluate else graph)
     if as_json:
-        opt.print_json(result)
+        opt.show(result)
     else:
         _show(result, str(model.certificate))
 
@@ -160,7 +149,7 @@ def _on_reports(
         price = f"{stop.round.randomizer.cost:g}"
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
-            opt.print_json({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
+            opt.show({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
         else:
             typer.echo(f"{stop}; who takes part and what they need to hear is in {path}. Every holder now runs:")
             typer.echo(f"  {answer}")
