@@ -63,9 +63,10 @@ def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, pro
 
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:
     from graphveil.audit import audit_method
+    from graphveil.methods.registry import method_names
     from graphveil.runs.load import method_of, read_certificate
 
-    saved = _is_run(name)
+    saved = name not in method_names() and (Path(name).is_dir() or "/" in name)  # which can only be a path
     if saved:
         if flags.given():
             raise InputError("a run brings its own promise and settings; leave those flags out")
@@ -77,13 +78,6 @@ def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int,
     graph = None if data is None else opt.load_data(data, seed)
     options = {"name": data or "", "runs": runs, "seed": seed, "small": not saved}
     return audit_method(method, promise, graph, progress=progress, **options)
-
-
-def _is_run(name: str) -> bool:
-    """A folder of that name, or something that can only be a path."""
-    from graphveil.methods.registry import method_names
-
-    return name not in method_names() and (Path(name).is_dir() or "/" in name)
 
 
 def _show(found: list[Audit], everything: bool, as_json: bool) -> None:

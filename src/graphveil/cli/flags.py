@@ -52,35 +52,19 @@ class PromiseFlags:
             key, equals, text = setting.partition("=")
             if not equals:
                 raise InputError(f"--set takes key=value, got {setting!r}")
-            values[key] = _parsed(text)
+            try:
+                values[key] = json.loads(text)  # a number, true, false or null; the method checks the type
+            except json.JSONDecodeError:
+                values[key] = text
         return build(name, values)
 
     def promise(self, method: PrivateMethod) -> Promise:
         """The promise the flags describe, where they leave it open as the method supports it."""
         from graphveil.privacy.promise import Promise
 
-        return Promise.parse(
-            level=self.level,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            k=self.k,
-            adjacency=self.adjacency,
-            relation=self.relation,
-            max_degree=self.max_degree,
-            directed=self.directed,
-            features=self.features_epsilon,
-            labels=self.labels_epsilon,
-            edges=self.edges_epsilon,
-            supported=method.supports,
-        )
-
-
-def _parsed(text: str) -> Any:
-    """A number, true, false or null if it reads as one, else the text itself; the method checks the type."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+        stated = [field.name for field in fields(self) if field.name not in ("mode", "settings")]
+        values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
+        return Promise.parse(**values, supported=method.supports)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

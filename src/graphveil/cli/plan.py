@@ -54,10 +54,8 @@ def plan(
     for column in ("release", "mechanism", "noise", "numbers", "steps", "sensitivity"):
         table.add_column(column)
     for release in body["releases"]:
-        mechanism = release.get("mechanism") or {
-            **release,
-            "kind": "adaptive Gaussian",
-        }  # a slot: its share comes later
+        slot = release | {"kind": "adaptive Gaussian"}  # its share comes later
+        mechanism = release.get("mechanism") or slot
         bounds = ", ".join(f"{kind} {value:.4g}" for kind, value in release["sensitivity"].items())
         noise = mechanism.get("sigma") or mechanism.get("scale")
         table.add_row(

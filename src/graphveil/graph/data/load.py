@@ -74,16 +74,20 @@ def load_dataset(
             raise InputError(f"{name} has no option {next(iter(options))!r}: only generated graphs take options")
         data = data_from_arrays(_find(name, progress), directed=directed)
         data.name = Path(name).stem if card is None else name
-    if card is not None:
-        _declare(data, card)
+    if card is not None:  # public facts of a public benchmark; self-loops of its arcs are dropped
+        if data.get("y") is not None:
+            data.num_classes = card.classes
+        data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
     variant, steps = _variant(card, prepare)
     data = apply_steps(data, steps)
     if max_degree is not None:
         data = cut_lists(data, max_degree, seed)
         add_note(data, MAX_DEGREE_NOTE.format(max_degree))
     data = _split(data, split, seed, fractions, variant)
-    if card is not None:
-        _leave_out_unlabelled(data)
+    if card is not None and data.get("y") is not None and (unlabelled := data.y == UNLABELLED).any():
+        for mask in MASKS:
+            data[mask] = data[mask] & torch.logical_not(unlabelled)
+        add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
     if "directed_edge_index" in data:
         del data.directed_edge_index
     return data
@@ -128,13 +132,6 @@ def _generate(name: str, seed: int, options: dict[str, Any]) -> Data:
     return GENERATORS[name](seed, **options)
 
 
-def _declare(data: Data, card: DatasetCard) -> None:
-    """Public facts of a public benchmark; self-loops of its arcs are dropped, as in its undirected view."""
-    if data.get("y") is not None:
-        data.num_classes = card.classes
-    data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
-
-
 def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
     if asked is None:
         return None, ()
@@ -164,13 +161,3 @@ def _split(data: Data, split: str, seed: int, fractions: Fractions | None, varia
         return stratified_split(data, seed, fractions or FRACTIONS)
     data = random_split(data, seed, fractions or FRACTIONS)
     return cut_edges(data) if split == "inductive" else data
-
-
-def _leave_out_unlabelled(data: Data) -> None:
-    if data.get("y") is None:
-        return
-    unlabelled = data.y == UNLABELLED
-    if unlabelled.any():
-        for mask in MASKS:
-            data[mask] = data[mask] & torch.logical_not(unlabelled)
-        add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
