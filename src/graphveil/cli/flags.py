@@ -74,7 +74,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            parameters += _parameters(groups[name])
+            shown = get_type_hints(groups[name], include_extras=True)
+            for field in fields(groups[name]):
+                options = {"default": field.default, "annotation": shown[field.name]}
+                parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **options))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -89,8 +92,3 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     spread_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     spread_out.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return spread_out
-
-
-def _parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints, keyword = get_type_hints(group, include_extras=True), inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(f.name, keyword, default=f.default, annotation=hints[f.name]) for f in fields(group)]

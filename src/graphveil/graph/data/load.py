@@ -13,21 +13,12 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.graph.data import splits
 from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
 from graphveil.graph.data.preparation import prepare as apply_steps
 from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
-from graphveil.graph.data.splits import (
-    FRACTIONS,
-    Fractions,
-    add_note,
-    cut_edges,
-    official_split,
-    per_class_split,
-    random_split,
-    stratified_split,
-)
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
@@ -43,7 +34,7 @@ def load_dataset(
     seed: int = 0,
     *,
     split: str = "random",
-    fractions: Fractions | None = None,
+    fractions: splits.Fractions | None = None,
     prepare: str | Sequence[str] | None = None,
     directed: bool | None = None,
     max_degree: int | None = None,
@@ -82,12 +73,12 @@ def load_dataset(
     data = apply_steps(data, steps)
     if max_degree is not None:
         data = cut_lists(data, max_degree, seed)
-        add_note(data, MAX_DEGREE_NOTE.format(max_degree))
+        splits.add_note(data, MAX_DEGREE_NOTE.format(max_degree))
     data = _split(data, split, seed, fractions, variant)
     if card is not None and data.get("y") is not None and (unlabelled := data.y == UNLABELLED).any():
         for mask in MASKS:
             data[mask] = data[mask] & torch.logical_not(unlabelled)
-        add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
+        splits.add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
     if "directed_edge_index" in data:
         del data.directed_edge_index
     return data
@@ -145,7 +136,7 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
     return None, tuple(step.strip() for step in asked.split(",") if step.strip())
 
 
-def _split(data: Data, split: str, seed: int, fractions: Fractions | None, variant: Variant | None) -> Data:
+def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}: known are {', '.join(SPLITS)}")
     if split == "paper":
@@ -154,10 +145,10 @@ def _split(data: Data, split: str, seed: int, fractions: Fractions | None, varia
         fractions, split = variant.split, "inductive" if variant.inductive else "random"
     if split == "official":
         count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
-        return official_split(data, seed % count)
+        return splits.official_split(data, seed % count)
     if split == "per-class":
-        return per_class_split(data, seed)
+        return splits.per_class_split(data, seed)
     if split == "stratified":
-        return stratified_split(data, seed, fractions or FRACTIONS)
-    data = random_split(data, seed, fractions or FRACTIONS)
-    return cut_edges(data) if split == "inductive" else data
+        return splits.stratified_split(data, seed, fractions or splits.FRACTIONS)
+    data = splits.random_split(data, seed, fractions or splits.FRACTIONS)
+    return splits.cut_edges(data) if split == "inductive" else data

@@ -116,8 +116,7 @@ def _read_nodes(plan: ImportPlan, notes: list[str]) -> tuple[pa.Array, dict[str,
     identifier = plan.identifier or header[0]
     label = expand([plan.label], header, str(file.path))[0] if plan.label else None
     features = expand(plan.features, header, str(file.path))
-    if identifier not in header:
-        expand([Column(identifier)], header, str(file.path))
+    expand([Column(identifier)], header, str(file.path))
     reserved = {identifier} | ({label.name} if label else set())
     features = [column for column in features if column.name not in reserved]
     label = _declared_label(_infer(file, [label], notes, classes=True)[0]) if label else None
