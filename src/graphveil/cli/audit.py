@@ -40,25 +40,21 @@ def audit(
     if plot is not None and plot.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise InputError(f"--plot writes .svg, .png or .pdf, got {plot.name!r}")
     with opt.progress_bar() as progress:
-        if everything:
-            found = _everything(data, flags, runs, seed, progress)
-        else:
+        if not everything:
             found = [_one(str(method), data, flags, runs, seed, progress)]
+        elif data is not None or flags.given("epsilon"):
+            raise InputError(
+                "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
+            )
+        else:
+            from graphveil.audit.everything import audit_everything
+
+            found = audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
     if plot is not None:
         from graphveil.report.plots import audit_plot
 
         audit_plot(found, plot)
     _show(found, everything, as_json)
-
-
-def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> list[Audit]:
-    from graphveil.audit.everything import audit_everything
-
-    if data is not None or flags.given("epsilon"):
-        raise InputError(
-            "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
-        )
-    return audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
 
 
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:
