@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.bench import dp_gradients, steps
+from graphveil.bench import dp_gradients
 from graphveil.learn import MLP
 
 
@@ -60,8 +60,8 @@ def test_targets_are_those_of_the_acceptance_list():
 def test_the_private_step_adds_fresh_noise_and_moves_the_parameters(monkeypatch):
     rows, labels = dp_gradients._batch(16, 8, density=1.0)
     made: list[MLP] = []
-    monkeypatch.setattr(steps, "MLP", lambda widths: made.append(MLP(widths)) or made[-1])
-    first, second = steps.dense_step(rows, labels), steps.dense_step(rows, labels)
+    monkeypatch.setattr(dp_gradients, "MLP", lambda widths: made.append(MLP(widths)) or made[-1])
+    first, second = dp_gradients.dense_step(rows, labels), dp_gradients.dense_step(rows, labels)
     start = made[0].parameters.clone()
     assert torch.equal(start, made[1].parameters)
     first()
@@ -74,4 +74,4 @@ def test_sparse_and_dense_steps_read_the_same_batch():
     rows, labels = dp_gradients._batch(200, 30, density=0.05)
     assert 0.02 < float((rows != 0).double().mean()) < 0.09
     np.testing.assert_allclose(rows.norm(dim=1)[rows.any(dim=1)], 1.0)
-    steps.sparse_step(rows, labels)()
+    dp_gradients.sparse_step(rows, labels)()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -82,14 +82,7 @@ def options(
     """Train, release and audit graph neural networks under differential privacy that can be checked."""
 
 
-def _one_line(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _one_line(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, DataWarning):
         print(f"graphveil: warning: {message}", file=sys.stderr)
 

@@ -13,6 +13,7 @@ import typer
 from graphveil import attacks
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 from graphveil.progress import Progress
 
@@ -24,42 +25,29 @@ MOST_PAIRS = 5000  # link stealing learns from all edges, up to so many
 class TargetFlags(PromiseFlags):
     """The flags of a promise; without a level it follows from the budgets that are given."""
 
-    level: Annotated[
-        str | None, typer.Option("--level", help="edge, k-neighbor, node, local; none if no epsilon is given.")
-    ] = None
+    level: Annotated[str | None, flag("--level", "edge, k-neighbor, node, local; none if no epsilon is given.")] = None
 
 
 @dataclass(frozen=True)
 class GameFlags:
     """What is guessed, from what, and how."""
 
-    pairs: Annotated[str, typer.Option("--pairs", help="Link attacks: balanced, degree-matched or density.")] = (
-        "balanced"
-    )
+    pairs: Annotated[str, flag("--pairs", "Link attacks: balanced, degree-matched or density.")] = "balanced"
     nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", metavar="N", help="So many edges and non-edges, or for density pairs among N nodes."),
+        int | None, flag("--nodes N", "So many edges and non-edges, or for density pairs among N nodes.")
     ] = None
     reports: Annotated[
-        str | None,
-        typer.Option("--reports", help="The attacker holds reports: multi-bit, direction, piecewise or laplace."),
+        str | None, flag("--reports", "The attacker holds reports: multi-bit, direction, piecewise or laplace.")
     ] = None
-    attribute: Annotated[
-        str, typer.Option("--attribute", help="attribute-inference: the hidden column, by name or number.")
-    ] = "Alternative"
-    model: Annotated[
-        str, typer.Option("--attack-model", help="mlp, rf, knn, lr, svm, several with commas, or all.")
-    ] = "mlp"
+    attribute: Annotated[str, flag("--attribute", "attribute-inference: the hidden column, by name or number.")] = (
+        "Alternative"
+    )
+    model: Annotated[str, flag("--attack-model", "mlp, rf, knn, lr, svm, several with commas, or all.")] = "mlp"
     combine: Annotated[
-        str,
-        typer.Option(
-            "--combine", help="link-stealing: hadamard-difference, concat, plus, multiply, average, several, or all."
-        ),
+        str, flag("--combine", "link-stealing: hadamard-difference, concat, plus, multiply, average, several, or all.")
     ] = "hadamard-difference"
-    distance: Annotated[str, typer.Option("--distance", help="lsa2: the headline distance.")] = "correlation"
-    no_reference: Annotated[
-        bool, typer.Option("--no-reference", help="lsa2: do not train the same method without edges.")
-    ] = False
+    distance: Annotated[str, flag("--distance", "lsa2: the headline distance.")] = "correlation"
+    no_reference: Annotated[bool, flag("--no-reference", "lsa2: do not train the same method without edges.")] = False
 
 
 def _several(text: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -178,16 +166,13 @@ def attack(
     game: GameFlags,
     flags: TargetFlags,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="METHOD", help="Train this method and attack it; flags as in train."),
+        str | None, flag("--target METHOD", "Train this method and attack it; flags as in train.")
     ] = None,
-    run: Annotated[Path | None, typer.Option("--run", metavar="RUN", help="Attack a folder of 'train --out'.")] = None,
+    run: Annotated[Path | None, flag("--run RUN", "Attack a folder of 'train --out'.")] = None,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
     seed: opt.Seed = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Write the ROC curves on logarithmic axes.")
-    ] = None,
+    plot: Annotated[Path | None, flag("--plot FILE", "Write the ROC curves on logarithmic axes.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Attack a model, a run or released reports, and print what the attacker reached beside controls without a model."""

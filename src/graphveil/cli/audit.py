@@ -9,6 +9,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,18 +27,11 @@ def audit(
             metavar="METHOD|RUN", help="A method ('graphveil methods' lists them), or a folder of 'train --out'."
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Audit every method in every mode, one row each.")] = False,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="NAME|PATH", help="Default: a small generated graph of worst cases."),
-    ] = None,
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", min=1, max=1000, help="Histories to audit in lock step.")
-    ] = 2,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Graph, noise and coins.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Chart of claimed, provable and observed epsilon.")
-    ] = None,
+    everything: Annotated[bool, flag("--all", "Audit every method in every mode, one row each.")] = False,
+    data: Annotated[str | None, flag("--data NAME|PATH", "Default: a small generated graph of worst cases.")] = None,
+    runs: Annotated[int, flag("--runs N", "Histories to audit in lock step.", min=1, max=1000)] = 2,
+    seed: Annotated[int, flag("--seed S", "Graph, noise and coins.", min=0)] = 0,
+    plot: Annotated[Path | None, flag("--plot FILE", "Chart of claimed, provable and observed epsilon.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Look for violations of METHOD's promise: replay on neighbours, exact ratios, sampled lower bounds."""
@@ -46,10 +40,16 @@ def audit(
     if plot is not None and plot.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise InputError(f"--plot writes .svg, .png or .pdf, got {plot.name!r}")
     with opt.progress_bar() as progress:
-        if everything:
-            found = _everything(data, flags, runs, seed, progress)
-        else:
+        if not everything:
             found = [_one(str(method), data, flags, runs, seed, progress)]
+        elif data is not None or flags.given("epsilon"):
+            raise InputError(
+                "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
+            )
+        else:
+            from graphveil.audit.everything import audit_everything
+
+            found = audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
     if plot is not None:
         from graphveil.report.plots import audit_plot
 
@@ -57,21 +57,12 @@ def audit(
     _show(found, everything, as_json)
 
 
-def _everything(data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> list[Audit]:
-    from graphveil.audit.everything import audit_everything
-
-    if data is not None or flags.given("epsilon"):
-        raise InputError(
-            "--all audits every method and mode on the generated graph; it takes only --epsilon and --seed"
-        )
-    return audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
-
-
 def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int, progress: Progress) -> Audit:
     from graphveil.audit import audit_method
+    from graphveil.methods.registry import method_names
     from graphveil.runs.load import method_of, read_certificate
 
-    saved = _is_run(name)
+    saved = name not in method_names() and (Path(name).is_dir() or "/" in name)  # which can only be a path
     if saved:
         if flags.given():
             raise InputError("a run brings its own promise and settings; leave those flags out")
@@ -83,13 +74,6 @@ def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int,
     graph = None if data is None else opt.load_data(data, seed)
     options = {"name": data or "", "runs": runs, "seed": seed, "small": not saved}
     return audit_method(method, promise, graph, progress=progress, **options)
-
-
-def _is_run(name: str) -> bool:
-    """A folder of that name, or something that can only be a path."""
-    from graphveil.methods.registry import method_names
-
-    return name not in method_names() and (Path(name).is_dir() or "/" in name)
 
 
 def _show(found: list[Audit], everything: bool, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.app import PLAIN, HelpfulGroup
+from graphveil.cli.options import flag
 
 bench = typer.Typer(cls=HelpfulGroup, **PLAIN)
 
@@ -19,7 +20,7 @@ def group() -> None:
 
 @bench.command("dp-gradients")
 def dp_gradients(
-    repeats: Annotated[int, typer.Option("--repeats", help="Timed rounds per variant.")] = 30,
+    repeats: Annotated[int, flag("--repeats", "Timed rounds per variant.")] = 30,
     as_json: opt.AsJson = False,
 ) -> None:
     """CPU time of a private gradient step against plain training and Opacus."""

@@ -9,17 +9,16 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 
 def collect(
     reports: Annotated[list[Path], typer.Argument(metavar="REPORTS...", help="Files written by 'privatize'.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="The noisy graph to write.")],
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Default: the name of --out with .json.")
-    ] = None,
+    out: Annotated[Path, flag("--out FILE.npz", "The noisy graph to write.")],
+    certificate: Annotated[Path | None, flag("--certificate FILE", "Default: the name of --out with .json.")] = None,
     broadcast: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write ids and released labels for a round on contacts.")
+        Path | None, flag("--broadcast FILE.csv", "Write ids and released labels for a round on contacts.")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -52,7 +51,7 @@ def collect(
         "broadcast": None if broadcast is None else str(broadcast),
     }
     if as_json:
-        opt.print_json(body)
+        opt.show(body)
     else:
         typer.echo(f"{len(found.ids)} vertices, {body['arcs']} arcs -> {out}")
         typer.echo(str(found.certificate))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,15 +22,10 @@ EXACT = "exact figures: publish them only if the graph is public"
 def datasets(
     name: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help="Show one data set or .npz file.")] = None,
     prepare: Annotated[
-        str | None, typer.Option("--prepare", help="A paper's preparation, or steps such as largest-component.")
+        str | None, flag("--prepare", "A paper's preparation, or steps such as largest-component.")
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Save degree distribution and class mixing as a picture."),
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch the data set if it is not on this machine.")
-    ] = False,
+    plot: Annotated[Path | None, flag("--plot FILE", "Save degree distribution and class mixing as a picture.")] = None,
+    download: Annotated[bool, flag("--download", "Fetch the data set if it is not on this machine.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """List the data sets, or show one: origin, statistics, preparations of the papers."""

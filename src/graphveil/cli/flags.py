@@ -9,50 +9,33 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
-
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.methods.base import PrivateMethod
     from graphveil.privacy.promise import Promise
 
-LOCAL_BUDGET = "E|raw|withheld"
-
 
 @dataclass(frozen=True)
 class PromiseFlags:
     """Which mode and options of a method, under which promise: the same for every command that plans or trains."""
 
-    level: Annotated[str | None, typer.Option("--level", help="edge, k-neighbor, node, local, or none.")] = "node"
-    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The privacy budget.")] = None
-    delta: Annotated[
-        float | None, typer.Option("--delta", metavar="D", help="Default: 10^-ceil(log10 n), a tenth at edge level.")
-    ] = None
-    k: Annotated[
-        int | None, typer.Option("--k", metavar="K", help="Edges per person protected at k-neighbor level.")
-    ] = None
-    adjacency: Annotated[
-        str | None, typer.Option("--adjacency", metavar="A", help="record, bounded-degree or node (node level).")
-    ] = None
-    relation: Annotated[str, typer.Option("--relation", metavar="R", help="zero-out or replace.")] = "zero-out"
-    mode: Annotated[str | None, typer.Option("--mode", metavar="M", help="sound (default) or published.")] = None
-    max_degree: Annotated[
-        int | None, typer.Option("--max-degree", metavar="D", help="The degree promise of bounded-degree.")
-    ] = None
-    directed: Annotated[bool, typer.Option("--directed", help="Edge level: protect one directed link.")] = False
+    level: Annotated[str | None, flag("--level", "edge, k-neighbor, node, local, or none.")] = "node"
+    epsilon: Annotated[float | None, flag("--epsilon E", "The privacy budget.")] = None
+    delta: Annotated[float | None, flag("--delta D", "Default: 10^-ceil(log10 n), a tenth at edge level.")] = None
+    k: Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")] = None
+    adjacency: Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")] = None
+    relation: Annotated[str, flag("--relation R", "zero-out or replace.")] = "zero-out"
+    mode: Annotated[str | None, flag("--mode M", "sound (default) or published.")] = None
+    max_degree: Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")] = None
+    directed: Annotated[bool, flag("--directed", "Edge level: protect one directed link.")] = False
     features_epsilon: Annotated[
-        str | None, typer.Option("--features-epsilon", metavar=LOCAL_BUDGET, help="Level local: of all features.")
+        str | None, flag("--features-epsilon E|raw|withheld", "Level local: of all features.")
     ] = None
-    labels_epsilon: Annotated[
-        str | None, typer.Option("--labels-epsilon", metavar=LOCAL_BUDGET, help="Level local: of the label.")
-    ] = None
-    edges_epsilon: Annotated[
-        str | None, typer.Option("--edges-epsilon", metavar=LOCAL_BUDGET, help="Level local: of one contact.")
-    ] = None
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; repeatable.")
-    ] = None
+    labels_epsilon: Annotated[str | None, flag("--labels-epsilon E|raw|withheld", "Level local: of the label.")] = None
+    edges_epsilon: Annotated[str | None, flag("--edges-epsilon E|raw|withheld", "Level local: of one contact.")] = None
+    settings: Annotated[list[str] | None, flag("--set KEY=VALUE", "A hyper-parameter; repeatable.")] = None
 
     def given(self, *allowed: str) -> list[str]:
         """The flags that are not at their default, as the user wrote them; ``allowed`` fields are left out."""
@@ -69,35 +52,19 @@ class PromiseFlags:
             key, equals, text = setting.partition("=")
             if not equals:
                 raise InputError(f"--set takes key=value, got {setting!r}")
-            values[key] = _parsed(text)
+            try:
+                values[key] = json.loads(text)  # a number, true, false or null; the method checks the type
+            except json.JSONDecodeError:
+                values[key] = text
         return build(name, values)
 
     def promise(self, method: PrivateMethod) -> Promise:
         """The promise the flags describe, where they leave it open as the method supports it."""
         from graphveil.privacy.promise import Promise
 
-        return Promise.parse(
-            level=self.level,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            k=self.k,
-            adjacency=self.adjacency,
-            relation=self.relation,
-            max_degree=self.max_degree,
-            directed=self.directed,
-            features=self.features_epsilon,
-            labels=self.labels_epsilon,
-            edges=self.edges_epsilon,
-            supported=method.supports,
-        )
-
-
-def _parsed(text: str) -> Any:
-    """A number, true, false or null if it reads as one, else the text itself; the method checks the type."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+        stated = [field.name for field in fields(self) if field.name not in ("mode", "settings")]
+        values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
+        return Promise.parse(**values, supported=method.supports)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,7 +74,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            parameters += _parameters(groups[name])
+            shown = get_type_hints(groups[name], include_extras=True)
+            for field in fields(groups[name]):
+                options = {"default": field.default, "annotation": shown[field.name]}
+                parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **options))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -122,8 +92,3 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     spread_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     spread_out.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return spread_out
-
-
-def _parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints, keyword = get_type_hints(group, include_extras=True), inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(f.name, keyword, default=f.default, annotation=hints[f.name]) for f in fields(group)]

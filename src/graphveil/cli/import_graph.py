@@ -10,47 +10,35 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 
 def import_tables(
-    edges: Annotated[Path, typer.Option("--edges", metavar="FILE", help="Table of edges: .csv, .tsv or .parquet.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="The graph file to write.")],
-    nodes: Annotated[
-        Path | None, typer.Option("--nodes", metavar="FILE", help="Table of nodes; one row per node.")
-    ] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Edge column: from. Default: the first.")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="Edge column: to. Default: the second.")] = None,
-    identifier: Annotated[str | None, typer.Option("--id", help="Node column: identifier. Default: the first.")] = None,
+    edges: Annotated[Path, flag("--edges FILE", "Table of edges: .csv, .tsv or .parquet.")],
+    out: Annotated[Path, flag("--out FILE.npz", "The graph file to write.")],
+    nodes: Annotated[Path | None, flag("--nodes FILE", "Table of nodes; one row per node.")] = None,
+    source: Annotated[str | None, flag("--source", "Edge column: from. Default: the first.")] = None,
+    target: Annotated[str | None, flag("--target", "Edge column: to. Default: the second.")] = None,
+    identifier: Annotated[str | None, flag("--id", "Node column: identifier. Default: the first.")] = None,
     label: Annotated[
-        str | None,
-        typer.Option("--label", help="Node column: class, e.g. group=a|b|c or year=2004..2009. Empty: no label."),
+        str | None, flag("--label", "Node column: class, e.g. group=a|b|c or year=2004..2009. Empty: no label.")
     ] = None,
     features: Annotated[
         list[str] | None,
-        typer.Option(
-            "--features", help="Node columns: age=0..120,sex=f|m|x,word_*=0..1; repeatable. Undeclared: warns."
-        ),
+        flag("--features", "Node columns: age=0..120,sex=f|m|x,word_*=0..1; repeatable. Undeclared: warns."),
     ] = None,
     directed: Annotated[
-        bool, typer.Option("--directed", help="Keep the direction: the source's own list names the target.")
+        bool, flag("--directed", "Keep the direction: the source's own list names the target.")
     ] = False,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Of text tables. Default: comma, tab for .tsv.")
-    ] = None,
-    encoding: Annotated[str, typer.Option("--encoding", help="Of text tables.")] = "utf8",
+    delimiter: Annotated[str | None, flag("--delimiter", "Of text tables. Default: comma, tab for .tsv.")] = None,
+    encoding: Annotated[str, flag("--encoding", "Of text tables.")] = "utf8",
     header: Annotated[
-        bool, typer.Option("--header/--no-header", help="Whether the edge table's first line names its columns.")
+        bool, flag("--header/--no-header", "Whether the edge table's first line names its columns.")
     ] = True,
-    on_missing: Annotated[
-        str, typer.Option("--on-missing", metavar="raise|zero", help="Empty or NaN features.")
-    ] = "raise",
-    drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Drop edges to identifiers without a node.")
-    ] = False,
-    save_ids: Annotated[
-        Path | None, typer.Option("--save-ids", metavar="FILE", help="Write node numbers and identifiers (.parquet).")
-    ] = None,
+    on_missing: Annotated[str, flag("--on-missing raise|zero", "Empty or NaN features.")] = "raise",
+    drop_unknown: Annotated[bool, flag("--drop-unknown", "Drop edges to identifiers without a node.")] = False,
+    save_ids: Annotated[Path | None, flag("--save-ids FILE", "Write node numbers and identifiers (.parquet).")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Import an edge table and a node table into one .npz graph file."""

@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
     from graphveil.progress import Progress
 
+
+def flag(shown: str, help: str, **limits: Any) -> Any:
+    """An option, written as the help shows it: ``flag("--seed S", "Repeatable noise.")``."""
+    name, _, metavar = shown.partition(" ")
+    return typer.Option(name, metavar=metavar or None, help=help, **limits)
+
+
 MethodName = Annotated[str, typer.Argument(metavar="METHOD", help="Name of a method; 'graphveil methods' lists them.")]
-DataName = Annotated[str, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")]
+DataName = Annotated[str, flag("--data NAME|PATH", "A data set by name, or an .npz file.")]
 Prepare = Annotated[
-    str | None,
-    typer.Option(
-        "--prepare", metavar="PAPER|STEPS", help="A paper's preparation (dpdgc), or steps such as max-degree:100."
-    ),
+    str | None, flag("--prepare PAPER|STEPS", "A paper's preparation (dpdgc), or steps such as max-degree:100.")
 ]
 Split = Annotated[
     str,
-    typer.Option(
+    flag(
         "--split",
-        help="random (75/10/15), stratified, per-class, official, inductive or paper; shares as in random:50/25/25.",
+        "random (75/10/15), stratified, per-class, official, inductive or paper; shares as in random:50/25/25.",
     ),
 ]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="S", min=0, help="Repeatable noise and split, for research only.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-BadRows = Annotated[
-    str, typer.Option("--on-bad-rows", metavar="raise|zero", help="What to do with rows that hold NaN or infinity.")
-]
+Seed = Annotated[int | None, flag("--seed S", "Repeatable noise and split, for research only.", min=0)]
+AsJson = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
+BadRows = Annotated[str, flag("--on-bad-rows raise|zero", "What to do with rows that hold NaN or infinity.")]
 
 
 def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data:
@@ -74,9 +74,6 @@ def as_json(body: Any) -> str:
 def show(found: Any) -> None:
     """Print text as it is, anything else as one JSON object."""
     typer.echo(found if isinstance(found, str) else as_json(found))
-
-
-print_json = show
 
 
 @contextmanager

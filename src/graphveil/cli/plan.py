@@ -8,6 +8,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ AT_MOST = "nothing has been asked yet; the numbers of vertices are the most that
 def plan(
     method: opt.MethodName,
     flags: PromiseFlags,
-    data: Annotated[str | None, typer.Option("--data", help="Take the public sizes from this data set.")] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes.")] = None,
-    features: Annotated[int | None, typer.Option("--features", help="Feature columns.")] = None,
-    classes: Annotated[int | None, typer.Option("--classes", help="Classes.")] = None,
+    data: Annotated[str | None, flag("--data", "Take the public sizes from this data set.")] = None,
+    nodes: Annotated[int | None, flag("--nodes", "Number of nodes.")] = None,
+    features: Annotated[int | None, flag("--features", "Feature columns.")] = None,
+    classes: Annotated[int | None, flag("--classes", "Classes.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the noisy releases METHOD would make; no data needed, only sizes."""
@@ -53,10 +54,8 @@ def plan(
     for column in ("release", "mechanism", "noise", "numbers", "steps", "sensitivity"):
         table.add_column(column)
     for release in body["releases"]:
-        mechanism = release.get("mechanism") or {
-            **release,
-            "kind": "adaptive Gaussian",
-        }  # a slot: its share comes later
+        slot = release | {"kind": "adaptive Gaussian"}  # its share comes later
+        mechanism = release.get("mechanism") or slot
         bounds = ", ".join(f"{kind} {value:.4g}" for kind, value in release["sensitivity"].items())
         noise = mechanism.get("sigma") or mechanism.get("scale")
         table.add_row(

@@ -103,7 +103,7 @@ def privatize(
         "out": str(out),
     }
     if as_json:
-        opt.print_json(body)
+        opt.show(body)
         return
     typer.echo(f"{done['vertices']} records -> {out} in {body['seconds']} s; epsilon {done['epsilon']:.6g} each")
     notes = [f"IN THE CLEAR: {', '.join(part.value.upper() for part in promise.raw)}"] if promise.raw else []

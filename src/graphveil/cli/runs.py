@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options as opt
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
@@ -45,12 +46,11 @@ def verify(run: Run, as_json: opt.AsJson = False) -> None:
 def predict(
     run: Run,
     data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="NAME|PATH", help="The graph; not needed for scores made from reports alone."),
+        str | None, flag("--data NAME|PATH", "The graph; not needed for scores made from reports alone.")
     ] = None,
     prepare: opt.Prepare = None,
-    access: Annotated[str, typer.Option("--access", help="own-row, public-graph or charge.")] = "own-row",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of printing.")] = None,
+    access: Annotated[str, flag("--access", "own-row, public-graph or charge.")] = "own-row",
+    out: Annotated[Path | None, flag("--out FILE", "Write there instead of printing.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""

@@ -12,8 +12,8 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.options import flag
 from graphveil.errors import InputError
-from graphveil.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -32,39 +32,27 @@ def train(
     further: Annotated[
         list[Path] | None, typer.Argument(metavar="[REPORTS]...", help="With --reports: further files of reports.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="NAME|PATH", help="A data set by name, or an .npz file.")
-    ] = None,
+    data: Annotated[str | None, flag("--data NAME|PATH", "A data set by name, or an .npz file.")] = None,
     reports: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--reports",
-            metavar="FILE...",
-            help="Learn from files of 'privatize' (local methods); --data is then only evaluated on, by id.",
+        flag(
+            "--reports FILE...",
+            "Learn from files of 'privatize' (local methods); --data is then only evaluated on, by id.",
         ),
     ] = None,
     broadcast: Annotated[
-        Path | None,
-        typer.Option(
-            "--broadcast", metavar="FILE.csv", help="With --reports: where to write what the next round hears."
-        ),
+        Path | None, flag("--broadcast FILE.csv", "With --reports: where to write what the next round hears.")
     ] = None,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
     holders: Annotated[
-        int | None,
-        typer.Option("--holders", metavar="N", help="Level local: so many parties hold the vertices (default: one)."),
+        int | None, flag("--holders N", "Level local: so many parties hold the vertices (default: one).")
     ] = None,
     seed: opt.Seed = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for model, ledger and certificate.")
-    ] = None,
-    no_evaluate: Annotated[
-        bool, typer.Option("--no-evaluate", help="Do not compute accuracies on private labels.")
-    ] = False,
+    out: Annotated[Path | None, flag("--out DIR", "Folder for model, ledger and certificate.")] = None,
+    no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
-        bool,
-        typer.Option("--release-accuracy", help="Release a noisy test accuracy, paid by the query nodes (ballot)."),
+        bool, flag("--release-accuracy", "Release a noisy test accuracy, paid by the query nodes (ballot).")
     ] = False,
     on_bad_rows: opt.BadRows = "raise",
     as_json: opt.AsJson = False,
@@ -80,49 +68,43 @@ def train(
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
     started = time.perf_counter()
     with opt.progress_bar() as progress:
+        coins = {"seed": seed, "progress": progress}
         if reports is None:
             promise = flags.promise(chosen)
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
-            graph_data = opt.load_data(str(data), seed, prepare, split)
-            model, graph = _on_graph(chosen, promise, graph_data, on_bad_rows, holders, seed, out, progress)
+            graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)
+            model = _on_graph(chosen, promise, graph, holders, out, **coins)
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
-            model, graph = _on_reports(chosen, flags, paths, known, seed, out, broadcast, progress, as_json)
+            model, graph = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
     result = describe(model, named, seconds, seed, out, None if no_evaluate else graph)
     if as_json:
-        opt.print_json(result)
+        opt.show(result)
     else:
         _show(result, str(model.certificate))
 
 
 def _on_graph(
-    chosen: Any,
-    promise: Promise,
-    data: Any,
-    on_bad_rows: str,
-    holders: int | None,
-    seed: int | None,
-    out: Path | None,
-    progress: Progress,
-) -> tuple[Model, Graph | None]:
+    chosen: Any, promise: Promise, graph: Graph, holders: int | None, out: Path | None, **coins: Any
+) -> Model:
     from graphveil.methods.local_method import partition
     from graphveil.methods.model import open_run_folder
     from graphveil.privacy.ledger import Ledger
 
-    graph = chosen.validated(data, on_bad_rows)
     plan = chosen.plan(chosen.facts_for(graph, promise), promise)
     parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
     ledger = None
     if out is not None:
         open_run_folder(out)
         ledger = Ledger(out / "ledger.jsonl")
-    return chosen.fit(graph, promise, seed=seed, ledger=ledger, progress=progress, plan=plan, **parties), graph
+    model: Model = chosen.fit(graph, promise, ledger=ledger, plan=plan, **parties, **coins)
+    return model
 
 
 def _on_reports(
@@ -130,11 +112,10 @@ def _on_reports(
     flags: PromiseFlags,
     paths: list[Path],
     data: Any,
-    seed: int | None,
     out: Path | None,
     broadcast: Path | None,
-    progress: Progress,
     as_json: bool,
+    **coins: Any,
 ) -> tuple[Model, Graph | None]:
     """Learn from files; a round that they lack is asked for by a broadcast, and the command ends there."""
     from graphveil.exchange.files import Files, RoundNotAnswered
@@ -149,9 +130,7 @@ def _on_reports(
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
     try:
         masks = None if graph is None else graph.masks
-        return chosen.fit_reports(
-            files, promise, masks=masks, directed=flags.directed, seed=seed, progress=progress
-        ), graph
+        return chosen.fit_reports(files, promise, masks=masks, directed=flags.directed, **coins), graph
     except RoundNotAnswered as stop:
         path = broadcast or Path(f"broadcast-{stop.round.name}.csv")
         if stop.broadcast is None:
@@ -160,7 +139,7 @@ def _on_reports(
         price = f"{stop.round.randomizer.cost:g}"
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
-            opt.print_json({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
+            opt.show({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
         else:
             typer.echo(f"{stop}; who takes part and what they need to hear is in {path}. Every holder now runs:")
             typer.echo(f"  {answer}")
@@ -192,33 +171,23 @@ def describe(
     """The contract's fields; accuracies only if a graph is given to evaluate on."""
     certificate = model.certificate
     promise = certificate.promise
-    scores: dict[str, float | None] = {"val_accuracy": None, "test_accuracy": None, "test_f1": None}
-    if graph is not None:
-        test = _scores(model, graph, "query")
-        scores = {
-            "val_accuracy": _scores(model, graph, "calibration").get("accuracy"),
-            "test_accuracy": test.get("accuracy"),
-            "test_f1": test.get("f1"),
-        }
+    test, validation = (_scores(model, graph, kind) for kind in ("query", "calibration"))
     return {
         "method": certificate.method,
         "dataset": dataset,
-        "level": promise.level,
-        "adjacency": promise.adjacency,
-        "relation": promise.relation,
+        **{key: getattr(promise, key) for key in ("level", "adjacency", "relation")},
         "mode": certificate.mode,
         "k": promise.k,
         "max_degree": promise.max_degree,
         "epsilon_target": promise.epsilon if promise.private else None,
-        "epsilon": certificate.epsilon,
-        "epsilon_claimed": certificate.epsilon_claimed,
-        "delta": certificate.delta,
-        "holds": certificate.holds,
+        **{key: getattr(certificate, key) for key in ("epsilon", "epsilon_claimed", "delta", "holds")},
         "gaps": [gap.code for gap in certificate.gaps],
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
         "assumptions": list(certificate.assumptions),
         **{cost: getattr(certificate, cost, None) for cost in ("per_vertex", "per_edge", "per_holder")},  # level local
-        **scores,
+        "val_accuracy": validation.get("accuracy"),
+        "test_accuracy": test.get("accuracy"),
+        "test_f1": test.get("f1"),
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
         "seconds": round(seconds, 4),
@@ -230,14 +199,13 @@ def describe(
 
 def _scores(model: Any, graph: Any, kind: str) -> dict[str, float]:
     try:
-        return dict(model.scores(graph, kind))
+        return {} if graph is None else dict(model.scores(graph, kind))
     except InputError:  # nobody of this kind has a label
         return {}
 
 
 def _show(result: dict[str, Any], certificate: str) -> None:
-    typer.echo(certificate)
-    typer.echo("")
+    typer.echo(f"{certificate}\n")
     if result["test_accuracy"] is not None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")

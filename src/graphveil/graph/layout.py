@@ -12,16 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.formats.npz import (
-    Arrays,
-    both_directions,
-    feature_arrays,
-    label_arrays,
-    read_arrays,
-    undirected_pairs,
-    unique_arcs,
-    write_arrays,
-)
+from graphveil.graph.formats import npz
 from graphveil.graph.graph import MASKS, UNLABELLED
 
 DENSE_FROM = 0.1
@@ -33,15 +24,15 @@ NAMES = ("class_names", "feature_names", "genre_names")
 
 def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
     """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
-    return data_from_arrays(read_arrays(path, sha256=sha256), directed=directed)
+    return data_from_arrays(npz.read_arrays(path, sha256=sha256), directed=directed)
 
 
 def write_npz(data: Data, path: str | Path) -> Path:
     """Write ``data`` as a graph file. Equal graphs give equal bytes; the file appears complete or not at all."""
-    return write_arrays(arrays_from_data(data), path)
+    return npz.write_arrays(arrays_from_data(data), path)
 
 
-def data_from_arrays(arrays: Arrays, *, directed: bool | None = None) -> Data:
+def data_from_arrays(arrays: npz.Arrays, *, directed: bool | None = None) -> Data:
     """PyG ``Data`` with both directions of every undirected edge, or the arcs as they are if ``directed``.
 
     Official splits have PyG's shape (``[n]``, or ``[n, splits]``); unlabelled nodes get ``y = -1``. If the file has
@@ -53,7 +44,7 @@ def data_from_arrays(arrays: Arrays, *, directed: bool | None = None) -> Data:
     arcs = arrays.get("directed_edge_index")
     if directed and arcs is None:
         raise InputError("this graph is undirected: directed=True needs a file with directed_edge_index")
-    pairs = arcs if directed else both_directions(arrays["edge_index"], nodes)
+    pairs = arcs if directed else npz.both_directions(arrays["edge_index"], nodes)
     data = Data(x=_features(arrays), edge_index=torch.from_numpy(np.ascontiguousarray(pairs, dtype=np.int64)))
     data.num_nodes = nodes
     data.directed = directed
@@ -81,19 +72,19 @@ def arrays_from_data(data: Data) -> dict[str, np.ndarray]:
     nodes = int(data.num_nodes)
     pairs = data.edge_index.numpy()
     directed = bool(data.get("directed") or False)
-    if not directed and not np.array_equal(unique_arcs(pairs, nodes), unique_arcs(pairs[::-1], nodes)):
+    if not directed and not np.array_equal(npz.unique_arcs(pairs, nodes), npz.unique_arcs(pairs[::-1], nodes)):
         raise InputError(
             "data.edge_index has arcs without their reverse but data is not declared directed: set data.directed = "
             "True, or add them with torch_geometric.utils.to_undirected"
         )
     arcs = pairs if directed else data.directed_edge_index.numpy() if "directed_edge_index" in data else None
-    arrays: dict[str, np.ndarray] = {"edge_index": undirected_pairs(pairs, nodes)}
+    arrays: dict[str, np.ndarray] = {"edge_index": npz.undirected_pairs(pairs, nodes)}
     if arcs is not None:
-        arrays["directed_edge_index"] = unique_arcs(arcs, nodes)
-    arrays |= feature_arrays(scipy_features(data))
+        arrays["directed_edge_index"] = npz.unique_arcs(arcs, nodes)
+    arrays |= npz.feature_arrays(scipy_features(data))
     if data.get("y") is not None:
         labels = data.y.numpy().astype(np.int64)
-        arrays |= label_arrays(labels)
+        arrays |= npz.label_arrays(labels)
     if "num_classes" in data:
         arrays["num_classes"] = np.array(data.num_classes, dtype=np.int64)
     for name in MASKS:
@@ -153,7 +144,7 @@ def features_tensor(x: sp.csr_matrix) -> torch.Tensor:
     return torch.from_numpy(x.toarray().astype(np.float32, copy=False))
 
 
-def _features(arrays: Arrays) -> torch.Tensor:
+def _features(arrays: npz.Arrays) -> torch.Tensor:
     indices = arrays["x_indices"]
     values = np.ones(indices.size, dtype=np.float32) if arrays["x_binary"] else arrays["x_data"].astype(np.float32)
     return features_tensor(sp.csr_matrix((values, indices, arrays["x_indptr"]), shape=tuple(arrays["x_shape"])))

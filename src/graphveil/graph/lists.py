@@ -22,12 +22,9 @@ _SLACK = 1.0 - 2.0**-50
 
 
 class Lists:
-    """The 0/1 matrix ``A`` of who sends to whom, one row per receiver.
+    """The 0/1 matrix ``A`` of who sends to whom, one row per receiver: boolean CSR, canonical, without diagonal.
 
-    Args:
-        matrix: boolean CSR matrix, canonical (sorted, no duplicates), without diagonal.
-        duplicates: how many repeated arcs were merged to get it.
-        self_loops: how many arcs from a node to itself were dropped.
+    ``duplicates`` and ``self_loops`` count the arcs that were merged and dropped to get it.
     """
 
     def __init__(self, matrix: sp.csr_matrix, duplicates: int = 0, self_loops: int = 0) -> None:

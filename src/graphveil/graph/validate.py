@@ -33,14 +33,11 @@ ZEROED_ROWS = "rows with non-finite features, if any, were blanked and count as 
 def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool = True) -> Graph:
     """Check ``data`` and return the graph, or raise an :class:`InputError`: what is wrong, where and what to do.
 
-    Args:
-        data: ``x`` dense or sparse (missing: no features), ``y`` integers with -1 for "no label", ``edge_index``
-            ``(2, arcs)`` of senders and receivers, boolean ``train_mask``, ``val_mask``, ``test_mask``, and the public
-            facts ``num_classes`` and ``directed`` (not declared: undirected, the conservative reading).
-        on_bad_rows: ``"raise"``, or ``"zero"`` to blank rows with NaN or infinity (features 0, no label, absent).
-        need_training: whether a graph without training nodes is an error (prediction does not need any).
-
-    Masks are public and stay as declared: unlabelled nodes inside them are warned about, and simply contribute nothing.
+    ``data`` has ``x`` dense or sparse (missing: no features), ``y`` integers with -1 for "no label", ``edge_index``
+    ``(2, arcs)`` of senders and receivers, boolean ``train_mask``, ``val_mask``, ``test_mask``, and the public facts
+    ``num_classes`` and ``directed`` (not declared: undirected, the conservative reading). ``on_bad_rows="zero"`` blanks
+    rows with NaN or infinity (features 0, no label, absent). Masks are public and stay as declared: unlabelled nodes
+    inside them are warned about, and simply contribute nothing. Prediction does not need training nodes.
     """
     if on_bad_rows not in ("raise", "zero"):
         raise InputError(f"on_bad_rows is {on_bad_rows!r}: give 'raise' or 'zero'")

@@ -29,12 +29,7 @@ HEADS = 4
 
 
 class TwoLayers(nn.Module):
-    """second(dropout(selu(first(dropout(x))))): logits of every node.
-
-    Args:
-        first, second: graph operators called as ``operator(x, edge_index)``; ``second=None`` leaves one layer.
-        dropout: rate on the input of each layer while training.
-    """
+    """second(dropout(selu(first(dropout(x))))): logits of every node, by operators called as ``operator(x, edges)``."""
 
     def __init__(self, first: nn.Module, second: nn.Module | None, dropout: float) -> None:
         super().__init__()
@@ -63,13 +58,14 @@ def dropout(values: Tensor, rate: float | None) -> Tensor:
     return (values * keep).mul_(256 / (256 - cut))
 
 
-def _plain(
-    operator: type[nn.Module], **options: object
-) -> Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]:
+Builder = Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]
+
+
+def _plain(operator: type[nn.Module], **options: object) -> Builder:
     return lambda width, hidden, classes: (operator(width, hidden, **options), operator(hidden, classes, **options))
 
 
-def _attention(operator: type[nn.Module]) -> Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]:
+def _attention(operator: type[nn.Module]) -> Builder:
     def build(width: int, hidden: int, classes: int) -> tuple[nn.Module, nn.Module | None]:
         each = max(1, hidden // HEADS)
         return operator(width, each, heads=HEADS), operator(each * HEADS, classes, heads=1, concat=False)
@@ -77,7 +73,7 @@ def _attention(operator: type[nn.Module]) -> Callable[[int, int, int], tuple[nn.
     return build
 
 
-def _builders() -> dict[str, Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]]:
+def _builders() -> dict[str, Builder]:
     from torch_geometric import nn as pyg
 
     from graphveil.learn.operators import Chebyshev, Sage, Sgc
@@ -129,14 +125,8 @@ class DenseEnd(nn.Module):
     def __init__(self, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
         super().__init__()
         self.graph = graph
-        self.dense = nn.Sequential(
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, classes),
-        )
+        linear = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
+        self.dense = nn.Sequential(*(part for last in linear for part in (nn.ReLU(), nn.Dropout(dropout), last)))
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         logits: Tensor = self.dense(self.graph(x, edge_index))

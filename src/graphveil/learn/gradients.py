@@ -42,9 +42,7 @@ class Call(NamedTuple):
 class Calls:
     """Applies layers, remembers each use, and finds the gradient at every output.
 
-    Args:
-        dropout: rate at which inputs of all but first layers are dropped (ordinary training only).
-        coins: source of the dropout.
+    Ordinary training may drop inputs of all but first layers: at the rate ``dropout``, with ``coins``.
     """
 
     def __init__(self, dropout: float = 0.0, coins: np.random.Generator | None = None) -> None:
@@ -57,7 +55,10 @@ class Calls:
         if isinstance(x, DenseRows):
             x = x.values
         if isinstance(x, Tensor) and x.requires_grad and self._dropout:
-            x = x * self._kept(x.shape)
+            if self._coins is None:
+                raise InputError("dropout needs a source of coins")
+            kept = self._coins.random(tuple(x.shape)) >= self._dropout
+            x = x * torch.from_numpy(kept / (1 - self._dropout))
         outputs = layer(x)
         if not outputs.requires_grad:
             outputs.requires_grad_()
@@ -70,12 +71,6 @@ class Calls:
             return [gradient]
         outputs = [call.outputs for call in self.made]
         return list(torch.autograd.grad(logits, outputs, gradient, allow_unused=True))
-
-    def _kept(self, shape: torch.Size) -> Tensor:
-        if self._coins is None:
-            raise InputError("dropout needs a source of coins")
-        kept = self._coins.random(tuple(shape)) >= self._dropout
-        return torch.from_numpy(kept / (1 - self._dropout))
 
 
 def clipped_gradient_sum(
@@ -90,14 +85,8 @@ def clipped_gradient_sum(
 ) -> Tensor:
     """``sum_i min(1, clip / ||grad_i||) grad_i`` of the cross-entropy, as one flat vector.
 
-    Args:
-        network: where the gradient is taken; its parameters are not changed.
-        inputs: what the network reads, ``n`` examples.
-        targets: ``n`` labels (outside 0 .. C-1: absent) or ``(n, C)`` target distributions.
-        clip: largest norm of one term; None for the plain sum (epsilon = inf).
-        weights: factors on the losses, applied before clipping; 0 for absent examples. Default 1.
-        out: vector to write to instead of a new one.
-        calls: with dropout, for ordinary training.
+    ``targets`` are ``n`` labels (outside 0 .. C-1: absent) or ``(n, C)`` distributions; ``clip=None`` gives the plain
+    sum (epsilon = inf); ``weights`` are factors on the losses, applied before clipping, 0 for absent examples.
     """
     if clip is not None and not (math.isfinite(clip) and clip > 0):
         raise PrivacyError(f"the clipping norm must be positive and finite, got {clip}")
@@ -108,7 +97,10 @@ def clipped_gradient_sum(
     at_outputs = calls.output_gradients(logits, at_logits)
     used = [(call, gradient) for call, gradient in zip(calls.made, at_outputs, strict=True) if gradient is not None]
 
-    squares = _squared_gradient_norms(used, logits.shape[0])
+    squares = torch.zeros(logits.shape[0], dtype=torch.float64)
+    for call, gradient in used:
+        read = _squared_norms(call.inputs) + (1.0 if call.layer.has_bias else TINY)
+        squares.addcmul_(read, _squared_norms(gradient).add_(TINY))
     finite = torch.isfinite(squares)
     factors = finite.to(torch.float64)
     if clip is not None:
@@ -141,14 +133,6 @@ def _loss_gradient(logits: Tensor, targets: Tensor, weights: Tensor | np.ndarray
         gradient.scatter_add_(1, labels.clamp(0, classes - 1), torch.full_like(logits[:, :1], -1.0))
         gradient.mul_(present)
     return gradient if factors is None else gradient.mul_(factors[:, None])
-
-
-def _squared_gradient_norms(used: list[tuple[Call, Tensor]], examples: int) -> Tensor:
-    squares = torch.zeros(examples, dtype=torch.float64)
-    for call, gradient in used:
-        read = _squared_norms(call.inputs) + (1.0 if call.layer.has_bias else TINY)
-        squares.addcmul_(read, _squared_norms(gradient).add_(TINY))
-    return squares
 
 
 def _squared_norms(x: Block) -> Tensor:

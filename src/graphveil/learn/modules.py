@@ -140,13 +140,7 @@ class MLP(Network):
     """A chain of linear layers with an activation between them.
 
     ``MLP((d, C), bias=False)`` is softmax regression; ``MLP((d, 64, 16, C), normalise=True)`` has an embedding of unit
-    rows (``embed``) below its last layer.
-
-    Args:
-        widths: inputs, hidden widths, outputs.
-        activation: applied between layers, row by row.
-        bias: whether layers have one.
-        normalise: whether the rows that the last layer reads are brought to unit length.
+    rows (``embed``) below its last layer. The activation works row by row.
     """
 
     def __init__(
@@ -179,12 +173,8 @@ class Branches(Network):
     """One chain per input; their outputs are joined, normalised, activated and read by a head.
 
     ``logits = head(selu(unit([branch_1(x_1), ..., branch_B(x_B)])))``, the classifier of GAP (one linear layer per hop)
-    and, with two branches and ``normalise=False``, of DPDGC.
-
-    Args:
-        branches: per branch its widths, from inputs to outputs.
-        head: widths after the joined rows, the last one being the number of classes.
-        normalise: whether joined rows are brought to unit length.
+    and, with two branches and ``normalise=False``, of DPDGC. ``branches`` are widths from inputs to outputs, ``head``
+    those after the joined rows.
     """
 
     def __init__(self, branches: Sequence[Sequence[int]], head: Sequence[int], normalise: bool = True) -> None:

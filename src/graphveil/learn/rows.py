@@ -34,12 +34,6 @@ class CentredRows:
     ``transpose_matmul``, terms of unit rows are at most ``(1 + ||m||) / (floor bias)`` times longer than the clipped
     ones: the ``growth`` of ``privacy.noise.summation_error``.
     Test: ``tests/learn/test_centred_rows.py``.
-
-    Args:
-        rows: ``n x d`` rows in float64.
-        centre: the released mean, ``d`` numbers.
-        floor: least length a difference is divided by.
-        bias: value of the constant column.
     """
 
     def __init__(self, rows: Rows, centre: Tensor | np.ndarray, floor: float = 1e-3, bias: float = 0.1) -> None:
@@ -103,10 +97,6 @@ class MixtureRows:
 
     Clipping divides by ``squared_norms()``, here ``(sum_j |w_ij| ||x_j||)^2``: never smaller than the truth, and the truth
     itself where a row has a single entry. Test: ``tests/learn/test_mixture_rows.py``.
-
-    Args:
-        rows: ``n x d`` rows; those that no mixture uses are left out.
-        weights: sparse, one row per mixture and ``n`` columns.
     """
 
     def __init__(self, rows: Rows, weights: sp.csr_matrix) -> None:

@@ -30,14 +30,6 @@ def descend(
     The loop reads private data only through ``gradient``. When that returns releases of a curator, the trained
     parameters are post-processing of releases; when it returns exact sums, this is the same training with
     epsilon = inf. Number of steps and divisor must be public: never the size of a random or private batch.
-
-    Args:
-        network: trained in place.
-        gradient: step number -> flat gradient sum at the current parameters.
-        optimizer: fresh, or warm to continue.
-        steps: how many steps.
-        divisor: what the sum is divided by.
-        progress: told (steps done, steps).
     """
     if not (math.isfinite(divisor) and divisor > 0):
         raise InputError(f"the divisor must be positive and finite, got {divisor}")
@@ -65,16 +57,9 @@ def train_plainly(
     after_epoch: Callable[[Network], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``.
+    """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``, by default with Adam.
 
-    Args:
-        targets: labels (outside 0 .. C-1: left out) or target distributions.
-        coins: for shuffling and dropout.
-        optimizer: default Adam with rate 0.01.
-        dropout: rate for the inputs of all but first layers.
-        batch_size: examples per step; default all.
-        after_epoch: told the network after every pass.
-        progress: told (steps done, steps).
+    Targets are labels (outside 0 .. C-1: left out) or distributions; dropout is on the inputs of all but first layers.
     """
     if not 0 <= dropout < 1:
         raise InputError(f"dropout must be at least 0 and less than 1, got {dropout}")

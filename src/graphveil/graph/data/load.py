@@ -13,21 +13,12 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.graph.data import splits
 from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
 from graphveil.graph.data.preparation import prepare as apply_steps
 from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
-from graphveil.graph.data.splits import (
-    FRACTIONS,
-    Fractions,
-    add_note,
-    cut_edges,
-    official_split,
-    per_class_split,
-    random_split,
-    stratified_split,
-)
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
@@ -43,7 +34,7 @@ def load_dataset(
     seed: int = 0,
     *,
     split: str = "random",
-    fractions: Fractions | None = None,
+    fractions: splits.Fractions | None = None,
     prepare: str | Sequence[str] | None = None,
     directed: bool | None = None,
     max_degree: int | None = None,
@@ -74,16 +65,20 @@ def load_dataset(
             raise InputError(f"{name} has no option {next(iter(options))!r}: only generated graphs take options")
         data = data_from_arrays(_find(name, progress), directed=directed)
         data.name = Path(name).stem if card is None else name
-    if card is not None:
-        _declare(data, card)
+    if card is not None:  # public facts of a public benchmark; self-loops of its arcs are dropped
+        if data.get("y") is not None:
+            data.num_classes = card.classes
+        data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
     variant, steps = _variant(card, prepare)
     data = apply_steps(data, steps)
     if max_degree is not None:
         data = cut_lists(data, max_degree, seed)
-        add_note(data, MAX_DEGREE_NOTE.format(max_degree))
+        splits.add_note(data, MAX_DEGREE_NOTE.format(max_degree))
     data = _split(data, split, seed, fractions, variant)
-    if card is not None:
-        _leave_out_unlabelled(data)
+    if card is not None and data.get("y") is not None and (unlabelled := data.y == UNLABELLED).any():
+        for mask in MASKS:
+            data[mask] = data[mask] & torch.logical_not(unlabelled)
+        splits.add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
     if "directed_edge_index" in data:
         del data.directed_edge_index
     return data
@@ -128,13 +123,6 @@ def _generate(name: str, seed: int, options: dict[str, Any]) -> Data:
     return GENERATORS[name](seed, **options)
 
 
-def _declare(data: Data, card: DatasetCard) -> None:
-    """Public facts of a public benchmark; self-loops of its arcs are dropped, as in its undirected view."""
-    if data.get("y") is not None:
-        data.num_classes = card.classes
-    data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
-
-
 def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
     if asked is None:
         return None, ()
@@ -148,7 +136,7 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
     return None, tuple(step.strip() for step in asked.split(",") if step.strip())
 
 
-def _split(data: Data, split: str, seed: int, fractions: Fractions | None, variant: Variant | None) -> Data:
+def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}: known are {', '.join(SPLITS)}")
     if split == "paper":
@@ -157,20 +145,10 @@ def _split(data: Data, split: str, seed: int, fractions: Fractions | None, varia
         fractions, split = variant.split, "inductive" if variant.inductive else "random"
     if split == "official":
         count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
-        return official_split(data, seed % count)
+        return splits.official_split(data, seed % count)
     if split == "per-class":
-        return per_class_split(data, seed)
+        return splits.per_class_split(data, seed)
     if split == "stratified":
-        return stratified_split(data, seed, fractions or FRACTIONS)
-    data = random_split(data, seed, fractions or FRACTIONS)
-    return cut_edges(data) if split == "inductive" else data
-
-
-def _leave_out_unlabelled(data: Data) -> None:
-    if data.get("y") is None:
-        return
-    unlabelled = data.y == UNLABELLED
-    if unlabelled.any():
-        for mask in MASKS:
-            data[mask] = data[mask] & torch.logical_not(unlabelled)
-        add_note(data, f"{int(unlabelled.sum())} nodes have no label in the public source and are in no mask")
+        return splits.stratified_split(data, seed, fractions or splits.FRACTIONS)
+    data = splits.random_split(data, seed, fractions or splits.FRACTIONS)
+    return splits.cut_edges(data) if split == "inductive" else data

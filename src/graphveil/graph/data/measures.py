@@ -41,7 +41,7 @@ def statistics(data: Data) -> Statistics:
     arcs = data.edge_index.numpy()
     edges = undirected_pairs(arcs, nodes)
     degrees = degree_sequence(data)
-    component = largest_component_mask(arcs, nodes)
+    component = largest_component_mask(data)
     x = scipy_features(data)
     labels = data.y.numpy() if data.get("y") is not None else np.full(nodes, UNLABELLED)
     known = labels[labels != UNLABELLED]

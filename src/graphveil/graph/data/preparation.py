@@ -71,16 +71,12 @@ def cut_lists(data: Data, max_degree: int, seed: int = 0) -> Data:
     return data
 
 
-def largest_component_mask(edge_index: np.ndarray, nodes: int) -> np.ndarray:
+def largest_component_mask(data: Data) -> np.ndarray:
     """Members of the largest weakly connected component (the first one if several are equally large)."""
-    ones = np.ones(edge_index.shape[1], dtype=bool)
-    matrix = sp.coo_matrix((ones, tuple(edge_index)), shape=(nodes, nodes)).tocsr()
+    nodes, arcs = int(data.num_nodes), data.edge_index.numpy()
+    matrix = sp.coo_matrix((np.ones(arcs.shape[1], dtype=bool), tuple(arcs)), shape=(nodes, nodes)).tocsr()
     component = connected_components(matrix, directed=True, connection="weak")[1]
     return component == np.bincount(component).argmax() if nodes else np.zeros(0, dtype=bool)
-
-
-def _largest_component(data: Data, _: str) -> Data:
-    return subgraph(data, largest_component_mask(data.edge_index.numpy(), int(data.num_nodes)))
 
 
 def _drop_isolated(data: Data, _: str) -> Data:
@@ -150,10 +146,6 @@ def _label_column(data: Data, argument: str) -> Data:
     return data
 
 
-def _max_degree(data: Data, argument: str) -> Data:
-    return cut_lists(data, _number(argument, "max-degree"))
-
-
 def _mutual(data: Data, _: str) -> Data:
     """Only arcs whose reverse is there: after a cut of the lists, nobody then has more contacts in either direction."""
     senders, receivers = data.edge_index.numpy().astype(np.int64)
@@ -175,14 +167,17 @@ MAX_DEGREE_NOTE = (
 )
 
 STEPS: dict[str, tuple[Step, str]] = {
-    "largest-component": (_largest_component, "largest connected component only (reads the edges)"),
+    "largest-component": (
+        lambda data, _: subgraph(data, largest_component_mask(data)),
+        "largest connected component only (reads the edges)",
+    ),
     "drop-isolated": (_drop_isolated, "nodes without edges removed (reads the edges)"),
     "top-classes": (_top_classes, "only the {} largest classes kept (reads the labels)"),
     "min-class-size": (_min_class_size, "only classes of at least {} nodes kept (reads the labels)"),
     "arcs": (_arcs, "arcs of the directed source, self-loops dropped"),
     "clip-counts": (_clip_counts, "features above 1 set to 1"),
     "label-column": (_label_column, "feature column {} used as label"),
-    "max-degree": (_max_degree, MAX_DEGREE_NOTE),
+    "max-degree": (lambda data, degree: cut_lists(data, _number(degree, "max-degree")), MAX_DEGREE_NOTE),
     "mutual": (_mutual, "arcs that only one of the two lists has were removed (reads the edges)"),
 }
 """What can be asked for by name, and the note it leaves."""

@@ -97,13 +97,12 @@ def cards() -> dict[str, DatasetCard]:
 
 
 def _card(name: str, entry: dict[str, Any]) -> DatasetCard:
-    entry = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    entry = _frozen(entry)
     entry["pyg"] = PygSource(**entry["pyg"]) if "pyg" in entry else None
-    entry["variants"] = {key: _variant(key, value) for key, value in entry.pop("prepare", {}).items()}
+    entry["variants"] = {key: Variant(name=key, **_frozen(value)) for key, value in entry.pop("prepare", {}).items()}
     entry.setdefault("file", name)
     return DatasetCard(name=name, **entry)
 
 
-def _variant(name: str, entry: dict[str, Any]) -> Variant:
-    entry = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    return Variant(name=name, **entry)
+def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}

@@ -85,7 +85,8 @@ def expand(columns: Sequence[Column], header: Sequence[str], path: str) -> list[
     for column in columns:
         names = [column.name] if column.name in header else fnmatch.filter(header, column.name)
         if not names:
-            raise InputError(f"{path} has no column {column.name!r}: it has {_listing(header)}")
+            more = f" and {len(header) - 8} more" if len(header) > 8 else ""
+            raise InputError(f"{path} has no column {column.name!r}: it has {', '.join(header[:8])}{more}")
         for name in names:
             expanded.setdefault(name, replace(column, name=name))
     return list(expanded.values())
@@ -148,10 +149,8 @@ def category_codes(column: Column, values: pa.Array) -> tuple[np.ndarray, np.nda
     """The number of each value among the categories (-1: none), and which values are missing."""
     texts = values.cast(pa.string())
     missing = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False).astype(bool)
-    codes = pc.fill_null(pc.index_in(texts, pa.array(column.categories, pa.string())), -1).to_numpy(
-        zero_copy_only=False
-    )
-    codes = np.where(missing, -1, codes)
+    found = pc.fill_null(pc.index_in(texts, pa.array(column.categories, pa.string())), -1)
+    codes = np.where(missing, -1, found.to_numpy(zero_copy_only=False))
     unknown = (codes < 0) & ~missing
     if unknown.any() and not column.others:
         value = texts[int(unknown.argmax())].as_py()
@@ -202,7 +201,3 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _listing(header: Sequence[str]) -> str:
-    return ", ".join(header[:8]) + (f" and {len(header) - 8} more" if len(header) > 8 else "")

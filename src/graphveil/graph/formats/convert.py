@@ -55,11 +55,9 @@ def from_networkx(
 ) -> Data:
     """PyG ``Data`` of any NetworkX graph; nodes are numbered in the order of ``graph.nodes``.
 
-    Args:
-        label: node attribute with the class number; nodes without it are unlabelled.
-        features: one node attribute that holds a row (a sequence, an array, or ``{column: value}``), or the names of
-            several numeric attributes, one per column.
-        classes: the declared number of classes; default: the graph's own attribute ``num_classes``.
+    Nodes without the attribute ``label`` (a class number) are unlabelled. ``features`` is one attribute that holds a
+    row (a sequence, an array, or ``{column: value}``), or the names of several numeric attributes, one per column.
+    ``classes`` is by default the graph's own attribute ``num_classes``.
     """
     number = {node: index for index, node in enumerate(graph.nodes)}
     arcs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T

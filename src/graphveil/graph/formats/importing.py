@@ -7,7 +7,7 @@ text file. Rows are counted from 1, the header not included.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from graphveil.errors import DataWarning, InputError
 from graphveil.files import draft
 from graphveil.graph.formats.columns import Column, category_codes, encode, expand, feature_names, infer, width_of
 from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected_pairs, unique_arcs, write_arrays
-from graphveil.graph.formats.tables import TableFile, text_column
+from graphveil.graph.formats.tables import TableFile, column_of, text_column
 
 NODES_FROM_EDGES = "the nodes are those that occur in the edge table: their number is read off the data"
 INFERRED = "the {} of column {!r} was read off the data and is not covered by the promise"
@@ -84,7 +84,12 @@ def import_graph(
         arrays["directed"] = np.array(True)
         kept = arrays["directed_edge_index"].shape[1]
     duplicates = pairs.shape[1] - loops - kept
-    _warn_repairs(plan, duplicates, loops, unknown)
+    if duplicates or loops:
+        twice = "" if plan.directed else " (an edge listed in both directions counts as one)"
+        message = f"removed {duplicates} duplicate edges{twice} and {loops} self-loops"
+        warnings.warn(message, DataWarning, stacklevel=2)
+    if unknown:
+        warnings.warn(f"dropped {unknown} edges to identifiers without a node", DataWarning, stacklevel=2)
     if notes:
         arrays["notes"] = np.array(notes, dtype=np.str_)
     if save_ids is not None:
@@ -111,21 +116,20 @@ def _read_nodes(plan: ImportPlan, notes: list[str]) -> tuple[pa.Array, dict[str,
     identifier = plan.identifier or header[0]
     label = expand([plan.label], header, str(file.path))[0] if plan.label else None
     features = expand(plan.features, header, str(file.path))
-    if identifier not in header:
-        expand([Column(identifier)], header, str(file.path))
+    expand([Column(identifier)], header, str(file.path))
     reserved = {identifier} | ({label.name} if label else set())
     features = [column for column in features if column.name not in reserved]
     label = _declared_label(_infer(file, [label], notes, classes=True)[0]) if label else None
     features = _infer(file, features, notes)
     needed = [*dict.fromkeys([identifier, *(column.name for column in [*features, *([label] if label else [])])])]
-    types = {column.name: _type(column) for column in features} | {identifier: pa.string()}
-    types |= {label.name: pa.string()} if label else {}
+    types = {column.name: pa.float64() if column.categories is None else pa.string() for column in features}
+    types |= dict.fromkeys([identifier, *([label.name] if label else [])], pa.string())
     identifiers, labels, blocks, widths, row = [], [], [], None, 1
     for batch in file.batches(needed, types):
         identifiers.append(text_column(batch, identifier, file, row))
         if label:
-            labels.append(category_codes(label, _column(batch, label.name))[0])
-        found = [width_of(column, _column(batch, column.name)) for column in features]
+            labels.append(category_codes(label, column_of(batch, label.name))[0])
+        found = [width_of(column, column_of(batch, column.name)) for column in features]
         if widths not in (None, found):
             raise InputError(f"{file.path} holds lists of different lengths: give lists of one length")
         widths = found
@@ -142,7 +146,13 @@ def _read_nodes(plan: ImportPlan, notes: list[str]) -> tuple[pa.Array, dict[str,
         table["num_classes"] = np.array(len(label.categories or ()), dtype=np.int64)
         table["class_names"] = np.array(label.categories, dtype=np.str_)
     ids = pa.concat_arrays([pa.array([], pa.large_string()), *identifiers])
-    _refuse_repeated(ids, file)
+    counts = pc.value_counts(ids)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        raise InputError(
+            f"{file.path} lists {len(repeated)} identifiers more than once, e.g. {repeated[0]['values'].as_py()!r}: "
+            "give one row per node"
+        )
     return ids, table
 
 
@@ -165,11 +175,15 @@ def _read_edges(
             known = pa.concat_arrays([known, seen.filter(pc.invert(pc.is_in(seen, known)))])
         codes = np.stack([pc.fill_null(pc.index_in(text, known), -1).to_numpy(zero_copy_only=False) for text in texts])
         lost = np.any(codes < 0, axis=0)
-        if lost.any():
-            _refuse_unknown(plan, texts, codes, lost, row)
-            unknown += int(lost.sum())
-            codes = codes[:, ~lost]
-        parts.append(codes.astype(np.int32, copy=False))
+        if lost.any() and not plan.drop_unknown:
+            first = int(lost.argmax())
+            name = texts[int(codes[0, first] >= 0)][first].as_py()
+            raise InputError(
+                f"{plan.edges.path} row {row + first} names {name!r}, which is no node of the node table: add it, or "
+                "pass --drop-unknown"
+            )
+        unknown += int(lost.sum())
+        parts.append(codes[:, ~lost].astype(np.int32, copy=False))
         row += batch.num_rows
         if progress is not None:
             progress(row - 1)
@@ -182,16 +196,11 @@ def _infer(file: TableFile, columns: Sequence[Column], notes: list[str], classes
     result = []
     for column in columns:
         if not column.declared:
-
-            def values(name: str = column.name) -> Iterator[pa.Array]:
-                for batch in file.batches([name], {name: pa.string()}):
-                    yield _column(batch, name)
-
-            column = infer(column, values(), classes=classes)
-            notes.append(INFERRED.format(what, column.name))
-            message = (
-                f"{INFERRED.format(what, column.name)}: declare it from what is publicly known, {column.pattern()}"
-            )
+            name = column.name
+            values = (column_of(batch, name) for batch in file.batches([name], {name: pa.string()}))
+            column = infer(column, values, classes=classes)
+            notes.append(INFERRED.format(what, name))
+            message = f"{notes[-1]}: declare it from what is publicly known, {column.pattern()}"
             warnings.warn(message, DataWarning, stacklevel=4)
         result.append(column)
     return result
@@ -212,52 +221,8 @@ def _declared_label(label: Column) -> Column:
 def _block(
     batch: pa.RecordBatch, features: Sequence[Column], widths: Sequence[int], zero_missing: bool, row: int
 ) -> sp.csr_matrix:
-    rows, columns, values, offset = [], [], [], 0
+    parts = [sp.coo_matrix((batch.num_rows, 0), dtype=np.float32)]
     for column, width in zip(features, widths, strict=True):
-        r, c, v = encode(column, _column(batch, column.name), zero_missing, row)
-        rows.append(r)
-        columns.append(c + offset)
-        values.append(v)
-        offset += width
-    empty = np.empty(0, dtype=np.int64)
-    coordinates = (np.concatenate([empty, *rows]), np.concatenate([empty, *columns]))
-    entries = np.concatenate([np.empty(0, dtype=np.float32), *values])
-    return sp.coo_matrix((entries, coordinates), shape=(batch.num_rows, offset), dtype=np.float32).tocsr()
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    values = batch.column(batch.schema.get_field_index(name))
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-
-
-def _type(column: Column) -> pa.DataType:
-    return pa.string() if column.categories is not None else pa.float64()
-
-
-def _refuse_repeated(ids: pa.Array, file: TableFile) -> None:
-    counts = pc.value_counts(ids)
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(repeated):
-        raise InputError(
-            f"{file.path} lists {len(repeated)} identifiers more than once, e.g. {repeated[0]['values'].as_py()!r}: "
-            "give one row per node"
-        )
-
-
-def _refuse_unknown(plan: ImportPlan, texts: list[pa.Array], codes: np.ndarray, lost: np.ndarray, row: int) -> None:
-    if not plan.drop_unknown:
-        first = int(lost.argmax())
-        end = int(codes[0, first] >= 0)
-        raise InputError(
-            f"{plan.edges.path} row {row + first} names {texts[end][first].as_py()!r}, which is no node of the node "
-            "table: add it, or pass --drop-unknown"
-        )
-
-
-def _warn_repairs(plan: ImportPlan, duplicates: int, loops: int, unknown: int) -> None:
-    if duplicates or loops:
-        twice = "" if plan.directed else " (an edge listed in both directions counts as one)"
-        message = f"removed {duplicates} duplicate edges{twice} and {loops} self-loops"
-        warnings.warn(message, DataWarning, stacklevel=3)
-    if unknown:
-        warnings.warn(f"dropped {unknown} edges to identifiers without a node", DataWarning, stacklevel=3)
+        rows, columns, values = encode(column, column_of(batch, column.name), zero_missing, row)
+        parts.append(sp.coo_matrix((values, (rows, columns)), shape=(batch.num_rows, width), dtype=np.float32))
+    return sp.hstack(parts, format="csr", dtype=np.float32)

@@ -64,23 +64,17 @@ def layout_problem(arrays: Arrays) -> str | None:
     nodes, width = int(shape[0]), int(shape[1])
     for name in ("edge_index", "directed_edge_index"):
         pairs = arrays.get(name)
-        if pairs is not None:
-            if pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.dtype.kind not in "iu":
-                return f"{name} is not an integer array of shape (2, edges)"
-            if pairs.size and (pairs.min() < 0 or pairs.max() >= nodes):
-                return f"{name} names a node outside 0..{nodes - 1}"
+        if pairs is not None and (pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.dtype.kind not in "iu"):
+            return f"{name} is not an integer array of shape (2, edges)"
     indptr, indices = arrays["x_indptr"], arrays["x_indices"]
-    if (
-        indptr.shape != (nodes + 1,)
-        or indices.ndim != 1
-        or indptr.dtype.kind not in "iu"
-        or indices.dtype.kind not in "iu"
-    ):
+    if indptr.shape != (nodes + 1,) or indices.ndim != 1 or {indptr.dtype.kind, indices.dtype.kind} - {"i", "u"}:
         return "x_indptr or x_indices has the wrong shape or type"
     if indptr[0] != 0 or indptr[-1] != indices.size or (np.diff(indptr) < 0).any():
         return "x_indptr does not fit x_indices"
-    if indices.size and (indices.min() < 0 or indices.max() >= width):
-        return f"x_indices names a column outside 0..{width - 1}"
+    named = {"edge_index": nodes, "directed_edge_index": nodes, "unlabeled_nodes": nodes, "x_indices": width}
+    for name, size in named.items():
+        if name in arrays and arrays[name].size and (arrays[name].min() < 0 or arrays[name].max() >= size):
+            return f"{name} names a {'column' if name == 'x_indices' else 'node'} outside 0..{size - 1}"
     if arrays["x_binary"].shape != () or arrays["x_binary"].dtype != bool:
         return "x_binary is not a boolean"
     if not arrays["x_binary"] and ("x_data" not in arrays or arrays["x_data"].shape != indices.shape):
@@ -88,9 +82,6 @@ def layout_problem(arrays: Arrays) -> str | None:
     labels = arrays.get("y")
     if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind not in "iu"):
         return f"y is not one integer for each of {nodes} nodes"
-    missing = arrays.get("unlabeled_nodes")
-    if missing is not None and missing.size and (missing.min() < 0 or missing.max() >= nodes):
-        return f"unlabeled_nodes names a node outside 0..{nodes - 1}"
     for name in MASKS:
         if name in arrays and (arrays[name].dtype != bool or arrays[name].shape[-1:] != (nodes,)):
             return f"{name} is not a boolean mask over {nodes} nodes"

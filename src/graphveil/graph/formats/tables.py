@@ -21,10 +21,8 @@ BLOCK_CELLS = 1 << 20  # numbers read at a time, at least 2^14 rows
 class TableFile:
     """A table on disk that is read batch by batch, never as a whole.
 
-    Attributes:
-        delimiter: of text files; default: tab for ``.tsv``, else comma.
-        encoding: of text files.
-        header: whether the first line of a text file names the columns (else they are ``f0``, ``f1``, ...).
+    Text files have a delimiter (default: tab for ``.tsv``, else comma), an encoding and perhaps a header: a first line
+    that names the columns (else they are ``f0``, ``f1``, ...).
     """
 
     path: Path
@@ -89,14 +87,17 @@ class TableFile:
         return InputError(f"cannot read {self.path}: {text}")
 
 
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of the batch; codes of a dictionary are replaced by what they stand for."""
+    values = batch.column(batch.schema.get_field_index(name))
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def text_column(batch: pa.RecordBatch, name: str, file: TableFile, first_row: int) -> pa.Array:
     """A column of identifiers as text; integers become their digits, so 7 and "7" are the same node."""
-    values = batch.column(batch.schema.get_field_index(name))
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if not (
-        pa.types.is_integer(values.type) or pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    ):
+    values = column_of(batch, name)
+    kinds = pa.types.is_integer, pa.types.is_string, pa.types.is_large_string
+    if not any(is_kind(values.type) for is_kind in kinds):
         raise InputError(f"column {name!r} of {file.path} has type {values.type}: identifiers are integers or text")
     values = values.cast(pa.large_string())  # 64-bit offsets: identifiers of a big graph exceed 2 GiB of text
     empty = pa.compute.fill_null(pa.compute.equal(values, ""), True)
