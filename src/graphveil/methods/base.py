@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from graphveil.errors import DataWarning, InputError
+from graphveil.graph import Graph
 from graphveil.methods.card import Card
 from graphveil.methods.model import Model, Predictor
 from graphveil.methods.options import Options, refuse_unknown
@@ -22,10 +23,6 @@ from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress, silent
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-
 
 OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
@@ -112,7 +109,6 @@ class PrivateMethod(Options):
 
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         """The graph of a PyG ``Data`` object, with the masks this method needs."""
-        from graphveil.graph import Graph
         from graphveil.graph.validate import validate
 
         known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]

@@ -15,11 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import InputError
+from graphveil.graph import DenseRows, Graph, Lists, Rows, SparseRows
+from graphveil.graph.unit import unit_rows
 from graphveil.methods.base import PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers
@@ -32,9 +35,6 @@ from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists, Rows
 
 GROUP_LEMMA = "Lemma G: a record is in the inputs of at most D rows and owns one, each clipped"
 
@@ -63,8 +63,6 @@ class SagePredictor(BranchPredictor):
 
     def messages(self, graph: Graph) -> np.ndarray:
         """V x_k for everybody."""
-        from graphveil.graph.unit import unit_rows
-
         (near,) = self.networks[""].branches[1]
         return unit_rows(graph.rows).matmul(near.weight.T.contiguous()).numpy()
 
@@ -138,8 +136,6 @@ class DpSage(PrivateMethod):
         return (2 * most + 1, 2 * most + 1) if promise.relation is Relation.REPLACE else (most + 1, most)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> SagePredictor:
-        from graphveil.learn import GlobalMoment
-
         predictor, promise = SagePredictor.build(self.shape(curator.facts)), curator.plan.promise
         network, key = predictor.networks[""].initialise(coins), int(coins.integers(2**32))
 
@@ -155,7 +151,7 @@ class DpSage(PrivateMethod):
             return self.message_clip * aggregate(lists(private), messages, promise)
 
         train = np.flatnonzero(curator.masks["train"])
-        descend_on_groups(curator, "gradient", network, inputs, GlobalMoment(self.learning_rate), train, progress)
+        descend_on_groups(curator, "gradient", network, inputs, learn.GlobalMoment(self.learning_rate), train, progress)
         predictor.tables["table"] = curator.release("table", table)
         return predictor
 
@@ -174,9 +170,6 @@ def neighbour_rows(lists: Lists, graph: Graph, promise: Promise) -> Rows:
     """The weighted sums a_i of neighbours' unit features, sparse where the features are."""
     import scipy.sparse as sp
     import torch
-
-    from graphveil.graph import DenseRows, SparseRows
-    from graphveil.graph.unit import unit_rows
 
     senders, receivers = lists.edge_index()
     weights = lists.mass_weights() if promise.adjacency is not Adjacency.BOUNDED_DEGREE else np.ones(lists.nodes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from graphveil.exchange.files import COLLECTED, ONCE, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
+from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.model import Model
 from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.curator import Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.local import LOCAL, NOT_LOCAL, Local, Openness, Part
@@ -30,10 +32,6 @@ from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Guarantee, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.privacy.curator import Tape
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
 WITH_RAW_PARTS = "scores are computed from reports and from what was sent in the clear"

@@ -21,11 +21,12 @@ rule). Tests: ``tests/methods/test_ballot*.py``, ``tests/audit/test_ballot*.py``
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graph import Graph
 from graphveil.methods.ballot.algorithm import Election
 from graphveil.methods.ballot.bounds import Recipe, slots_of
 from graphveil.methods.ballot.edge import edge_releases, learn_edge
@@ -34,16 +35,13 @@ from graphveil.methods.ballot.statements import assumptions_of, implied_by, weak
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Level, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.methods.model import Predictor
 
 HELD_OUT = "no calibration nodes were given: one training node in eight was held out by public coins"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from graphveil.graph import Graph
 from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Recipe, bounds_of
 from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
@@ -30,9 +31,6 @@ from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 class Mode(StrEnum):

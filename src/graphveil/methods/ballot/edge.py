@@ -20,11 +20,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from graphveil.graph import Graph, Lists
 from graphveil.methods.ballot.bounds import RECEIVERS
 from graphveil.methods.ballot.tally import Poll, codes, whitened
 from graphveil.methods.common.aggregation import plain_sum
@@ -38,9 +38,6 @@ from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import Release, edge_kind
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 PLAUSIBLE = 0.1  # classes with at least this part of the largest own probability
 AUDIBLE = 3.0  # agreement in units of the noise above which all classes are plausible
@@ -119,8 +116,6 @@ def first_tally(private: Graph, votes: Array, train: np.ndarray) -> Array:
 
 def directed_sum(private: Graph, messages: Array, masks: dict[str, np.ndarray], probabilities: Array) -> Array:
     """Sum of messages along each edge that reaches a receiver, in its one public direction."""
-    from graphveil.graph import Lists
-
     senders, receivers = private.lists.edge_index()
     rank = np.zeros(private.nodes)
     rank[masks["calibration"]], rank[masks["query"]] = 1.0, 2.0

@@ -24,18 +24,16 @@ Degrees are those of the node's own list, so no weight depends on anybody else's
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.errors import PrivacyError
+from graphveil.graph import Lists
+from graphveil.graph.lists import on_grid
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
-
-if TYPE_CHECKING:
-    from graphveil.graph import Lists
 
 
 def hop_sensitivity(promise: Promise, hop: int) -> float:
@@ -94,8 +92,6 @@ def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
 
 def plain_sum(lists: Lists, rows: np.ndarray) -> np.ndarray:
     """The sum with all weights 1."""
-    from graphveil.graph.lists import on_grid
-
     return lists.aggregate(on_grid(at_most_unit(rows)))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
+from graphveil.graph import Graph
 
 KIND = "scores"
 

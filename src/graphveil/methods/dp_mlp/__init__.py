@@ -12,25 +12,24 @@ Tests: ``tests/methods/test_dp_mlp.py``, ``tests/audit/test_conformance.py``.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.methods.base import EDGES, PrivateMethod, guarantees
 from graphveil.methods.card import card
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own, own_releases
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
 from graphveil.methods.common.trainer import FullBatch, private_trainer, records_are_public
 from graphveil.methods.mlp import Mlp, NetworkPredictor, PaperNetwork
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, calibrate_scale
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.methods.model import Predictor
 
 PEOPLE = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.NODE, Adjacency.K_NEIGHBOR)
 
@@ -69,14 +68,12 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
         return Plan(promise, facts, (release(scale),))
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
-        from graphveil.learn import Adam
-
         if records_are_public(curator.plan.promise):
             ordinary = Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs)
             return ordinary.learn(curator, coins, progress)
         if self.network == "own":
             return learn_own(curator, self.learning_rate, progress)
-        train = private_trainer(curator, lambda: Adam(self.paper_learning_rate), progress)
+        train = private_trainer(curator, lambda: learn.Adam(self.paper_learning_rate), progress)
         return self.train_network("gradient", curator.facts, train, coins)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:

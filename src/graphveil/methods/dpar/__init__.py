@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, guarantees
 from graphveil.methods.card import card
@@ -146,8 +147,6 @@ class Dpar(RankedMethod):
         return self.pagerank_share if self.rows == "private" else 0.0
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
-        from graphveil.learn import GlobalMoment
-
         curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
         sources = choose_sources(order, self.source_count(curator.facts))
@@ -159,6 +158,7 @@ class Dpar(RankedMethod):
             own = learn_from_everybody(curator, centre, capped, sources, self.learning_rate or 0.1, progress)
             return RankedPredictor(own, self.walk)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
-        optimizer, clipped = GlobalMoment(self.learning_rate or 0.02), rows.clipped_columns(self.column_norm, order=2)
+        optimizer = learn.GlobalMoment(self.learning_rate or 0.02)
+        clipped = rows.clipped_columns(self.column_norm, order=2)
         learn_from_rows(curator, layers, clipped, sources, optimizer, progress, noisy_table=True)
         return RankedPredictor(layers, self.walk)

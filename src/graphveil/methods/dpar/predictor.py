@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphveil.graph import Graph
 from graphveil.methods.common.branches import projected_rows
 from graphveil.methods.common.own_predictor import OwnPredictor
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 @dataclass(frozen=True)

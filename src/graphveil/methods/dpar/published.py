@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 from scipy.optimize import brentq
 
+from graphveil import learn
 from graphveil.methods.base import ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -83,14 +84,12 @@ class PublishedDpar(PublishedMethod, RankedMethod):
         return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
-        from graphveil.learn import Adam
-
         sampled = curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
         sources = choose_sources(order, self.source_count(curator.facts), first=sampled)
         rows = release_rows(curator, self, sources, coins).clipped_columns(self.column_norm, order=1)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
-        learn_from_rows(curator, layers, rows, sources, Adam(self.learning_rate), progress)
+        learn_from_rows(curator, layers, rows, sources, learn.Adam(self.learning_rate), progress)
         return RankedPredictor(layers, self.walk)
 
 

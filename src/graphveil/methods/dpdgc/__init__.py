@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import InputError
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
@@ -123,14 +124,13 @@ class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
     def _codes(
         self, curator: Curator, coins: np.random.Generator, progress: Progress, lists: algorithm.ListsOf
     ) -> algorithm.Codes:
-        from graphveil.learn import GlobalMoment
         from graphveil.methods.dpdgc.codes import random_codes
 
         if not self._codes_released(curator.plan.promise):
             return None, 0.0
         match self.codes:
             case "learned":
-                optimizer = GlobalMoment(self.code_learning_rate)
+                optimizer = learn.GlobalMoment(self.code_learning_rate)
                 return algorithm.learned_codes(curator, self.width, optimizer, coins, progress, lists)
             case "random":
                 return random_codes(curator.facts.nodes, self.width, coins), 0.0

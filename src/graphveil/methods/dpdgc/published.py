@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -108,13 +109,11 @@ class PublishedDpdgc(PaperBatches):
         return releases[:2] if public else releases
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> BranchPredictor:
-        from graphveil.learn import Adam
-
         promise = curator.plan.promise
         opened = {"epochs": self.open_epochs, "dropout": self.dropout}
         train = self.trainer(curator, coins, progress, peeks=False, **opened)
         shape = self.shape(curator.facts, promise)
-        codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
+        codes = partial(learned_codes, curator, self.width, learn.Adam(self.learning_rate), coins, progress)
         cap = self.max_degree if promise.level is Level.NODE else None
         return decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graph import Graph, Lists
 from graphveil.methods.base import ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -31,9 +32,6 @@ from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists
 
 AS_STATED = "as the paper states it"
 CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
