@@ -82,7 +82,6 @@ class DpSage(PrivateMethod):
     Args:
         max_degree: entries kept of everybody's own list under ``record``.
         hidden: width of the layer and of the released table.
-        steps, batch_rate, clip, learning_rate: Poisson gradient steps.
         message_clip: norm to which V x_k is shortened at inference.
         table_share: part of the budget for the aggregation at inference.
     """

@@ -32,9 +32,7 @@ class EdgeRand(GraphNetwork):
     """A graph network on a graph whose pairs were flipped at random.
 
     Args:
-        backbone: ``sage``, ``gcn`` or ``sgc``.
         max_edges: refuse if more noisy edges than this are expected.
-        hidden, epochs, learning_rate, weight_decay, dropout: the network and its training.
     """
 
     card = card("edge-rand")

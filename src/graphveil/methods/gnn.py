@@ -116,12 +116,7 @@ class GraphNetwork(PrivateMethod):
 
 
 class Sage(GraphNetwork):
-    """Two-layer GraphSAGE with mean aggregation.
-
-    Args:
-        hidden: width of the hidden layer.
-        epochs, learning_rate, weight_decay, dropout: full-batch Adam.
-    """
+    """Two-layer GraphSAGE with mean aggregation."""
 
     card = card("sage")
     backbone: ClassVar[str] = "sage"

@@ -85,13 +85,7 @@ class NetworkPredictor:
 
 
 class Mlp(PaperNetwork, PrivateMethod):
-    """Ordinary multi-layer perceptron on a node's own features.
-
-    Args:
-        hidden, layers: width and number of layers.
-        epochs, learning_rate, weight_decay, dropout: Adam on full batches.
-        best_epoch: keep the epoch with the best validation accuracy instead of the last.
-    """
+    """Ordinary network on own features, full-batch Adam; ``best_epoch`` keeps the epoch with the best validation accuracy."""
 
     card = card("mlp")
     supports = EDGES

@@ -58,7 +58,6 @@ class Ballot(Recipe, PrivateMethod):
             paid from what query records have left).
         query_features: ``private``, or ``public``: the features of query nodes are public by declaration.
         release_accuracy: release a noisy accuracy on the query nodes, paid by them.
-        steps, learning_rate, clip, centring: the own predictor.
         mass_share, probe_share, test_share: parts of mu^2 for steps 1 and 2.
         least_votes, most_votes, votes_slope: part for the ballots, ``least + slope * signal`` up to ``most`` (probe included).
         audible: least mass in units of the noise below which the graph is ignored.
@@ -67,7 +66,6 @@ class Ballot(Recipe, PrivateMethod):
         first_hop_share, second_hop_share: parts for the two structural tallies; ``k_first_hop_share`` under k-neighbor and
             bounded-degree.
         structural_mass: least mass (``k_structural_mass``: least count) in units of the noise for structural mode.
-        combiner_steps, combiner_rate: the combiner.
         accuracy_share: part of mu^2 for the noisy accuracy.
         epochs: of the public networks at edge level.
     """

@@ -60,7 +60,7 @@ class PublishedMethod(PrivateMethod):
 
 
 class PaperBatches(PublishedMethod):
-    """DP-Adam on Poisson batches."""
+    """DP-Adam on Poisson batches; at edge level Adam on batches."""
 
     epochs: Count = 100
     batch_size: Count = 64

@@ -39,7 +39,6 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
 
     Args:
         network: ``own`` (linear, centred; default) or ``paper`` (three layers of 64, DP-Adam).
-        steps, learning_rate, clip: gradient steps, step size and clipping norm of the own network.
         centring: share of the budget for the private mean of the own network; 0 turns centring off.
         batch_size, paper_learning_rate, paper_clip: DP-Adam of the paper network.
         hidden, layers, epochs: the paper network, and the ordinary network at edge level.

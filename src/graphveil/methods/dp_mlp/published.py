@@ -18,12 +18,7 @@ from graphveil.progress import Progress
 
 
 class PublishedDpMlp(PaperNetwork, PaperBatches):
-    """The papers' network, accounting and unaccounted choice of epoch.
-
-    Args:
-        hidden, layers: width and number of layers.
-        epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches; at edge level Adam on batches.
-    """
+    """The papers' network, accounting and unaccounted choice of epoch."""
 
     card = DpMlp.card
     gaps = gaps("dp-mlp")

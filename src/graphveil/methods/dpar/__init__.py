@@ -69,7 +69,6 @@ class Dpar(RankedMethod):
     """Private PageRank rows, then private training on them.
 
     Args:
-        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         route: ``gradient`` or ``aggregate``.
         self_weight: weight of the source in its own row, added after the release.
         column_norm, column_rows: tau, and s: how many examples besides the own a person may be part of.
@@ -79,7 +78,6 @@ class Dpar(RankedMethod):
         centring: share of the budget for the private mean of the features on the gradient route; 0 for none.
         steps, batch_size: gradient steps T, and B on the gradient route (default: all examples).
         clip, learning_rate: C and step size; default 0.5 and 0.1 on the gradient route, 1 and 0.02 on the aggregate route.
-        hidden: width of the two layers of the aggregate route.
         propagation: power iterations on a public graph; 0 switches test-time propagation off.
     """
 

@@ -41,11 +41,8 @@ class PublishedDpar(PublishedMethod, RankedMethod):
     """Private PageRank rows of sampled sources, then private training of two layers on these rows alone.
 
     Args:
-        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         column_norm: tau, the l1 norm of the columns of Pi.
-        pagerank_share, graph_rate, propagation: as in sound mode.
         batch_size, clip, learning_rate: B, C and the step size of 200 epochs of Adam.
-        hidden: width of the hidden layer.
     """
 
     card = Dpar.card

@@ -47,10 +47,8 @@ class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
         max_degree: entries kept of everybody's own list for learned codes at node level.
         row_norm: the norm c of a code; privacy-neutral.
         code_steps, code_rate, code_clip, code_learning_rate: Poisson gradient steps of the codes.
-        steps, clip, learning_rate: full-batch gradient steps of the classifier.
         classifier_share, centring: parts of mu^2, where records are private.
         code_share: the codes' part of the rest, which they share with the table (rr-labels: part of epsilon).
-        epochs, open_learning_rate, weight_decay, dropout: ordinary training of the classifier at edge level.
     """
 
     card = card("dpdgc")

@@ -43,9 +43,7 @@ class PublishedDpdgc(PaperBatches):
     """DPDGC with the paper's networks, bounds and accounting.
 
     Args:
-        width, hidden, row_norm: as in sound mode.
         max_degree: D, to which everybody's list is cut at node level.
-        epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches, for codes and classifier.
         open_epochs, dropout: Adam on batches for the classifier at edge level.
     """
 

@@ -31,7 +31,6 @@ class GraphPrivatizer(PropagatedMethod):
         mechanism: ``bucket``, ``krr`` (every slot is a bucket) or ``mean`` (the noisy mean of the released labels of one's
             contacts; needs a delta).
         edge_rounds: 1, or 2: half of the edge budget again on buckets (or rows) that were inferred from the first round.
-        others: as for ``lpgnn``.
     """
 
     card = card("graph-privatizer")

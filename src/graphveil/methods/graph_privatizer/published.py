@@ -23,11 +23,6 @@ class PublishedGraphPrivatizer(PropagatedMethod):
 
     where candidates are all such contacts (``strategy="t"``) or the most similar one (``"m"``). This reads other people's
     lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
-
-    Args:
-        strategy, metric, alpha, threshold: of the replacement.
-        loss: ``drop``, ``forward`` or ``plain``.
-        others: as for ``lpgnn``.
     """
 
     card = GraphPrivatizer.card

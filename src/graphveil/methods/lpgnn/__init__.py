@@ -24,8 +24,6 @@ class Lpgnn(PropagatedMethod):
     Args:
         features: ``reports``, or ``random``: public random numbers in their place, while the promise withholds features; on
             public edges the network learns as much from these (the propagated noise says where in the graph one is).
-        lower, upper: the public range of every attribute.
-        others: of :class:`PropagationOptions`.
     """
 
     card = card("lpgnn")

@@ -10,12 +10,7 @@ from graphveil.methods.lpgnn import Lpgnn
 
 
 class PublishedLpgnn(PropagatedMethod):
-    """The same reports and the same KProp as in sound mode; the loss is the paper's.
-
-    Args:
-        loss: ``drop``, ``forward`` or ``plain``.
-        others: as in sound mode.
-    """
+    """The same reports and the same KProp as in sound mode; the loss is the paper's."""
 
     card = Lpgnn.card
     input_scale = PAPER_SCALE

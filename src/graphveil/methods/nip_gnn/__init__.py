@@ -58,11 +58,8 @@ class NipGnn(PrivateMethod):
         hops, width: K, width of the public projection.
         hidden: width of the network; 0 for none, the default on private gradients; 64 with ``labels="rr"``.
         spread: receiver scales lie between 1/spread and spread.
-        tau: the residual's threshold.
-        labels: ``gradients`` or ``rr``.
         noise: ``gaussian``, or ``laplace`` for a pure epsilon (with ``labels="rr"``).
         messages: what is aggregated first: ``features``, ``labels``, or ``rr-labels`` (with ``labels="rr"``).
-        steps, clip, learning_rate: full-batch private gradients.
         epochs, open_learning_rate: training on released values (``labels="rr"``).
     """
 

@@ -43,14 +43,11 @@ class PublishedNipGnn(PublishedMethod):
     """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
 
     Args:
-        allocation, residual, hops: as in sound mode.
         degree_sampling: thin the noisy edges by true degrees; False is the ablation.
         aggregation_share, edge_share, label_share: the split of epsilon into A, B and C (the paper does not say).
-        hidden: width of the network.
         beta_rule, s_rule: readings of eq. 11 and of s.
         influence_rounds, max_degree: T and D_max (lists longer than that are cut, section 5.2.5).
         max_edges: the number of noisy edges above which it refuses.
-        epochs, learning_rate: training on released values.
     """
 
     card = NipGnn.card

@@ -24,7 +24,6 @@ class RrEdges(PropagatedMethod):
 
     Args:
         max_edges: refuse to make more reported entries than this (in expectation n^2/(e^(eps/2) + 1)).
-        others: as for ``lpgnn``.
     """
 
     card = card("rr-edges")

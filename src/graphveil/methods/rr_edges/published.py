@@ -21,8 +21,6 @@ class PublishedRrEdges(PropagatedMethod):
 
     Args:
         max_edges: refuse to make more entries within two hops than this.
-        loss: ``drop``, ``forward`` or ``plain``.
-        others: as for ``lpgnn``.
     """
 
     card = RrEdges.card
