@@ -13,11 +13,11 @@ version does not. Tests: ``tests/methods/test_dp_sage.py``, ``tests/audit/test_c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil import learn
 from graphveil.errors import InputError
@@ -26,7 +26,7 @@ from graphveil.graph.unit import unit_rows
 from graphveil.methods.base import PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers
-from graphveil.methods.common.branches import BranchPredictor, branch_parameters, projected_rows
+from graphveil.methods.common.branches import BranchPredictor, BranchShape, projected_rows
 from graphveil.methods.common.private_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.options import Count, Positive, Range, Share
 from graphveil.privacy.curator import Curator
@@ -39,27 +39,8 @@ from graphveil.progress import Progress
 GROUP_LEMMA = "Lemma G: a record is in the inputs of at most D rows and owns one, each clipped"
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Public sizes."""
-
-    features: int
-    classes: int
-    hidden: int
-
-    @property
-    def inputs(self) -> tuple[int, int]:
-        return self.features + 1, self.features
-
-    @property
-    def size(self) -> int:
-        return branch_parameters(self.inputs, self.hidden, self.classes)
-
-
 class SagePredictor(BranchPredictor):
     """Released numbers: the network and the table S (one row per node)."""
-
-    shaped = Shape
 
     def messages(self, graph: Graph) -> np.ndarray:
         """V x_k for everybody."""
@@ -99,8 +80,8 @@ class DpSage(PrivateMethod):
     message_clip: Positive = 0.5
     table_share: Share = 0.3
 
-    def shape(self, facts: PublicFacts) -> Shape:
-        return Shape(facts.features, facts.classes, self.hidden)
+    def shape(self, facts: PublicFacts) -> BranchShape:
+        return BranchShape(facts.features, facts.classes, facts.features, self.hidden)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if facts.features == 0:
@@ -167,7 +148,6 @@ class DpSage(PrivateMethod):
 
 def neighbour_rows(lists: Lists, graph: Graph, promise: Promise) -> Rows:
     """The weighted sums a_i of neighbours' unit features, sparse where the features are."""
-    import scipy.sparse as sp
     import torch
 
     senders, receivers = lists.edge_index()
