@@ -77,9 +77,7 @@ class PrivateMethod(Options):
     def name(self) -> str:
         return self.card.name
 
-    @property
-    def _title(self) -> str:
-        return self.card.name
+    _title = name
 
     @property
     def supports(self) -> frozenset[Guarantee]:

@@ -53,8 +53,7 @@ class SagePredictor(BranchPredictor):
         network = self.networks[""]
         ((own,), (near,)), (head,) = network.branches, network.head
         joined = torch.cat([own(self.own_inputs(graph)), torch.from_numpy(self.tables["table"]) + near.bias], dim=1)
-        logits: np.ndarray = head(torch.selu(joined)).numpy()
-        return logits
+        return np.asarray(head(torch.selu(joined)).numpy())
 
 
 class DpSage(PrivateMethod):

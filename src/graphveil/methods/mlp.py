@@ -69,8 +69,7 @@ class NetworkPredictor:
         return learn.CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.network(self.inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.network(self.inputs(graph)).numpy())
 
     def config(self) -> dict[str, Any]:
         return {"kind": "network", "widths": list(self.widths), "raw": self.raw}

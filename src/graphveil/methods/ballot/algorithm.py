@@ -64,26 +64,18 @@ class Election:
 
     def audible(self) -> bool:
         """Step 1: whether the ballots of training nodes can be heard through the noise."""
-        mass = self._release(
-            "mass", self.recipe.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
-        )
-        self.mass = float(mass.mean())
+        query = lambda private: mass_of(private, self.receivers, self.bounds)
+        self.mass = float(self._release("mass", self.recipe.mass_share, query).mean())
         weight = 1.0 if self.bounds.k is None else 1 / math.sqrt(self.bounds.k)
         return self._in_noise("mass" if self.bounds.k is None else "votes", weight * self.mass) >= self.recipe.audible
 
     def poll(self) -> Poll:
         """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
-        probe = self._release(
-            "probe",
-            self.recipe.rest * self.recipe.probe_share,
-            lambda private: ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor),
-        )
+        tally = lambda private: ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor)
+        probe = self._release("probe", self.recipe.rest * self.recipe.probe_share, tally)
         poll = Poll.of(probe, self.curator.noise_scale("probe"))
-        total = self._release(
-            "test",
-            self.recipe.rest * self.recipe.test_share,
-            lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound),
-        )
+        agreement = lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound)
+        total = self._release("test", self.recipe.rest * self.recipe.test_share, agreement)
         voters = self.curator.facts.count("calibration")
         return poll.tested(float(total), self.curator.noise_scale("test"), voters)
 
@@ -107,7 +99,7 @@ class Election:
         """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
         shares, signal = self.recipe, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
         votes_share = min(shares.most_votes, shares.least_votes + shares.votes_slope * signal) - shares.probe_share
-        votes_share *= self.recipe.rest
+        votes_share *= shares.rest
         own = self.own({"votes": votes_share})
         votes, noise = None, 0.0
         if votes_share > 1e-6:
@@ -130,10 +122,8 @@ class Election:
         second = shares.rest * shares.second_hop_share
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
-        tallies = self._release(
-            "hop 1", first, lambda private: ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
-        )
-        messages = codes(tallies)
+        first_hop = lambda private: ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
+        messages = codes(self._release("hop 1", first, first_hop))
 
         def second_hop(private: Graph) -> Array:
             if near:

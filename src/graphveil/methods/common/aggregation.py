@@ -69,9 +69,8 @@ def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, floa
 def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, promise: Promise) -> Release:
     """One noisy aggregation of ``width`` numbers per node that costs at most mu."""
     sensitivity = hop_sensitivity(promise, hop)
-    lemma = (
-        f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {'1' if hop == 1 else '2 or later'}"
-    )
+    which = "1" if hop == 1 else "2 or later"
+    lemma = f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {which}"
     excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
     if not promise.private:
         return Release(name, Exact(), payers(facts, promise, 1.0), lemma, excluded)

@@ -88,9 +88,7 @@ class Descent:
     """A training run that can be interrupted and taken up again; its dropout does not depend on the interruption."""
 
     steps: Iterator[int]
-    look: Callable[
-        [], tuple[np.ndarray, float]
-    ]  # scores of every slot now, and their loss on released validation labels
+    look: Callable[[], tuple[np.ndarray, float]]  # scores of every slot, and their loss on released validation labels
     epochs: int
     coins: Tensor  # state of the (public) coins of dropout
     tell: Callable[[str, int, int], None]

@@ -108,8 +108,7 @@ class BranchPredictor(ReleasedNumbers):
         return self.own_inputs(graph), *(torch.from_numpy(self.tables[name]) for name in names)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.networks[""](self.inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.networks[""](self.inputs(graph)).numpy())
 
 
 def projected_rows(graph: Graph, width: int, key: int, index: np.ndarray | None = None) -> np.ndarray:

@@ -116,8 +116,7 @@ class OwnPredictor:
     def logits(self, graph: Graph) -> np.ndarray:
         import torch
 
-        logits: np.ndarray = centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy()
-        return logits
+        return np.asarray(centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy())
 
     def config(self) -> dict[str, Any]:
         return {"kind": "own"}

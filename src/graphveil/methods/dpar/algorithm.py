@@ -61,18 +61,15 @@ def clipped_rows(ranking: Ranking, private: Graph, sources: np.ndarray) -> np.nd
     """PageRank rows of l2 norm at most C1."""
     vectors = _vectors(ranking, private, sources)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    clipped: np.ndarray = vectors * np.minimum(1.0, ranking.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300))
-    return clipped
+    return np.asarray(vectors * np.minimum(1.0, ranking.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300)))
 
 
 def _vectors(ranking: Ranking, private: Graph, sources: np.ndarray) -> np.ndarray:
     arcs, inside = private.lists.edge_index(), ranking.slots(private.masks)
     lists = Lists.from_edge_index(arcs[:, inside[arcs[0]] & inside[arcs[1]]], private.nodes)
     if ranking.pagerank == "push":
-        pushed: np.ndarray = push_rows(lists, sources, ranking.teleport, ranking.rho)[
-            :, np.flatnonzero(inside)
-        ].toarray()
-        return pushed
+        pushed = push_rows(lists, sources, ranking.teleport, ranking.rho)
+        return np.asarray(pushed[:, np.flatnonzero(inside)].toarray())
     return ista_rows(lists, sources, ranking.teleport, ranking.rho)[:, inside]
 
 

@@ -49,8 +49,7 @@ class TwoLayers:
         shape = self.shape
         w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
         w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
-        logits: np.ndarray = np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T
-        return logits
+        return np.asarray(np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T)
 
     def rows(self, graph: Graph, index: np.ndarray | None = None) -> np.ndarray:
         """What the layers read (of the nodes in ``index``)."""

@@ -90,11 +90,10 @@ class PublishedDpdgc(PaperBatches):
         table: Gaussian | Exact = Exact()
         moved, records = 1.0, facts.count("train")
         if promise.private:
-            group, reached = (
-                (1, 1) if public else ((promise.k or self.max_degree) + 1, promise.k or 2 * self.max_degree)
-            )
+            cap = self.max_degree
+            group, reached = (1, 1) if public else ((promise.k or cap) + 1, promise.k or 2 * cap)
             sigma, size = 2 * math.sqrt(group) * clip * scale, (facts.nodes + 1) * shape.width
-            slack, touched = 2 * summation_error(records, clip), true_group(promise, self.max_degree)
+            slack, touched = 2 * summation_error(records, clip), true_group(promise, cap)
             codes = DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=touched)
             claimed = self.row_norm * math.sqrt(reached)
             table = Gaussian(scale * claimed, facts.nodes * shape.width)

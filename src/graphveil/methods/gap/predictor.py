@@ -83,5 +83,4 @@ class GapPredictor(ReleasedNumbers):
         return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.networks["classifier."](self.all_inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.networks["classifier."](self.all_inputs(graph)).numpy())

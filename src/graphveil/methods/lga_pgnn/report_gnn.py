@@ -29,7 +29,7 @@ EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is p
 
 
 class ReportGnn(TrainingOptions, LocalMethod):
-    """Subclasses give the randomizer of the features, the inputs of the network and, if it is deeper, the network.
+    """Subclasses give the randomizer of the features, the inputs of the network and, if it is deeper, the network (of ``learn.backbones``).
 
     Args:
         width: more columns than these are multiplied by a public random matrix (post-processing: speed).
@@ -37,9 +37,7 @@ class ReportGnn(TrainingOptions, LocalMethod):
     """
 
     reads_features: ClassVar[bool] = True
-    network: ClassVar[Literal["for_one_graph", "with_dense_end", "twice_as_deep"]] = (
-        "for_one_graph"  # of learn.backbones
-    )
+    network: ClassVar[Literal["for_one_graph", "with_dense_end", "twice_as_deep"]] = "for_one_graph"
 
     width: Count = 512
     loss: Literal["forward", "plain"] = "forward"

@@ -93,9 +93,8 @@ def release_tables(
         return aggregate(private.lists, rows, promise)
 
     if spread is not None:
-        scales = receiver_scales(
-            curator.release("influence", lambda private: plain(private, messages(private))), spread
-        )
+        heard = curator.release("influence", lambda private: plain(private, messages(private)))
+        scales = receiver_scales(heard, spread)
     query = lambda private: scaled_sum(private.lists, messages(private), scales, order)
     start = unit_array(curator.release("aggregation", query) * scales[:, None])
     tables = [start]

@@ -133,8 +133,7 @@ class PublishedNipGnn(PublishedMethod):
 
         def sums(private: Graph) -> np.ndarray:
             rows = l1_rows(private) if private.features else np.ones((private.nodes, 1))
-            whitened: np.ndarray = subgraph(private).aggregate(rows) * unit
-            return whitened
+            return np.asarray(subgraph(private).aggregate(rows) * unit)
 
         return np.asarray(curator.release("aggregation", sums) / unit)
 
