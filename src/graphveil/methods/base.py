@@ -20,7 +20,7 @@ from graphveil.privacy.curator import Curator, Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
-from graphveil.privacy.plan import Gap, Plan
+from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress, silent
 
@@ -145,17 +145,13 @@ class PrivateMethod(Options):
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
-        certificate = Certificate.of(
-            plan,
-            tuple(ledger.entries),
-            method=self.name,
-            mode=self.mode,
-            parameters=self.get_params(),
-            public=public,
-            assumptions=(*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions),
-            seed=seed,
-        )
-        return Model(self, predictor, certificate)
+        assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
+        return self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
+
+    def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:
+        """What a finished run returns; ``told`` as for :meth:`Certificate.of`."""
+        told |= {"method": self.name, "mode": self.mode, "parameters": self.get_params()}
+        return Model(self, predictor, Certificate.of(plan, tuple(releases), **told))
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The releases this method will make, for a promise it supports; the default delta is filled in."""

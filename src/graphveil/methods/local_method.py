@@ -23,7 +23,6 @@ from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.model import Model
-from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.curator import Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
@@ -155,19 +154,9 @@ class LocalMethod(PrivateMethod):
         promise = server.promise
         everybody = self.reads_everybody and reports_lists(promise)
         seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
-        releases = tuple(server.plan.release(name) for name in server.rounds)
-        certificate = Certificate.of(
-            server.plan,
-            releases,
-            method=self.name,
-            mode=self.mode,
-            parameters=self.get_params(),
-            holders=server.answers.holders,
-            public=self.public_statements(promise),
-            assumptions=(*notes, seen),
-            seed=seed,
-        )
-        return Model(self, predictor, certificate)
+        releases = (server.plan.release(name) for name in server.rounds)
+        told = {"public": self.public_statements(promise), "assumptions": (*notes, seen), "seed": seed}
+        return self.certified(predictor, server.plan, releases, holders=server.answers.holders, **told)
 
     def told_lengths(self, promise: Promise) -> bool:
         """Whether the server learns how long everybody's list is."""

@@ -29,7 +29,7 @@ EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is p
 
 
 class ReportGnn(TrainingOptions, LocalMethod):
-    """Subclasses give the randomizer of the features, the inputs of the network and, if it is deeper, the network (of ``learn.backbones``).
+    """Subclasses give the features' randomizer, the inputs and, if it is deeper, the network (of ``learn.backbones``).
 
     Args:
         width: more columns than these are multiplied by a public random matrix (post-processing: speed).
