@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from graphveil.graph import Graph, Lists
@@ -194,6 +195,4 @@ def _cross_entropy(logits: Array, labels: np.ndarray) -> tuple[float, np.ndarray
 
 
 def _minimise(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], start: Array) -> Array:
-    from scipy.optimize import minimize
-
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)

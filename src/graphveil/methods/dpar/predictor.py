@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.graph import Graph
 from graphveil.methods.common.branches import projected_rows
@@ -75,8 +76,6 @@ class Walk:
     inductive: bool
 
     def along(self, graph: Graph, own: np.ndarray) -> np.ndarray:
-        import scipy.sparse as sp
-
         if self.propagation == 0:
             return own
         senders, receivers = graph.lists.edge_index()
