@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -85,8 +85,7 @@ class PaperBatches(PublishedMethod):
             case Level.EDGE:
                 opened |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "best_epoch": True}
                 return open_trainer(curator, coins, progress, **opened)
-        assert isinstance(curator, PaperCurator)
-        look = partial(curator.peek, "selection") if peeks else None
+        look = partial(cast(PaperCurator, curator).peek, "selection") if peeks else None
         return private_trainer(curator, lambda: learn.Adam(self.learning_rate), progress, look)
 
 
