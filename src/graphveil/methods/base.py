@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from graphveil.errors import DataWarning, InputError
+from graphveil.graph import Graph
 from graphveil.methods.card import Card
 from graphveil.methods.model import Model, Predictor
 from graphveil.methods.options import Options, refuse_unknown
@@ -19,13 +20,9 @@ from graphveil.privacy.curator import Curator, Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.noise import Noise
-from graphveil.privacy.plan import Gap, Plan
+from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress, silent
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-
 
 OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
@@ -80,9 +77,7 @@ class PrivateMethod(Options):
     def name(self) -> str:
         return self.card.name
 
-    @property
-    def _title(self) -> str:
-        return self.card.name
+    _title = name
 
     @property
     def supports(self) -> frozenset[Guarantee]:
@@ -112,7 +107,6 @@ class PrivateMethod(Options):
 
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         """The graph of a PyG ``Data`` object, with the masks this method needs."""
-        from graphveil.graph import Graph
         from graphveil.graph.validate import validate
 
         known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
@@ -151,17 +145,13 @@ class PrivateMethod(Options):
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
-        certificate = Certificate.of(
-            plan,
-            tuple(ledger.entries),
-            method=self.name,
-            mode=self.mode,
-            parameters=self.get_params(),
-            public=public,
-            assumptions=(*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions),
-            seed=seed,
-        )
-        return Model(self, predictor, certificate)
+        assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
+        return self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
+
+    def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:
+        """What a finished run returns; ``told`` as for :meth:`Certificate.of`."""
+        told |= {"method": self.name, "mode": self.mode, "parameters": self.get_params()}
+        return Model(self, predictor, Certificate.of(plan, tuple(releases), **told))
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The releases this method will make, for a promise it supports; the default delta is filled in."""

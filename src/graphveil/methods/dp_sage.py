@@ -13,17 +13,20 @@ version does not. Tests: ``tests/methods/test_dp_sage.py``, ``tests/audit/test_c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from graphveil import learn
 from graphveil.errors import InputError
+from graphveil.graph import DenseRows, Graph, Lists, Rows, SparseRows
+from graphveil.graph.unit import unit_rows
 from graphveil.methods.base import PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers
-from graphveil.methods.common.branches import BranchPredictor, branch_parameters, projected_rows
+from graphveil.methods.common.branches import BranchPredictor, BranchShape, projected_rows
 from graphveil.methods.common.private_training import calibrated, descend_on_groups, group_release
 from graphveil.methods.options import Count, Positive, Range, Share
 from graphveil.privacy.curator import Curator
@@ -33,38 +36,14 @@ from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists, Rows
-
 GROUP_LEMMA = "Lemma G: a record is in the inputs of at most D rows and owns one, each clipped"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Public sizes."""
-
-    features: int
-    classes: int
-    hidden: int
-
-    @property
-    def inputs(self) -> tuple[int, int]:
-        return self.features + 1, self.features
-
-    @property
-    def size(self) -> int:
-        return branch_parameters(self.inputs, self.hidden, self.classes)
 
 
 class SagePredictor(BranchPredictor):
     """Released numbers: the network and the table S (one row per node)."""
 
-    shaped = Shape
-
     def messages(self, graph: Graph) -> np.ndarray:
         """V x_k for everybody."""
-        from graphveil.graph.unit import unit_rows
-
         (near,) = self.networks[""].branches[1]
         return unit_rows(graph.rows).matmul(near.weight.T.contiguous()).numpy()
 
@@ -74,8 +53,7 @@ class SagePredictor(BranchPredictor):
         network = self.networks[""]
         ((own,), (near,)), (head,) = network.branches, network.head
         joined = torch.cat([own(self.own_inputs(graph)), torch.from_numpy(self.tables["table"]) + near.bias], dim=1)
-        logits: np.ndarray = head(torch.selu(joined)).numpy()
-        return logits
+        return np.asarray(head(torch.selu(joined)).numpy())
 
 
 class DpSage(PrivateMethod):
@@ -84,7 +62,6 @@ class DpSage(PrivateMethod):
     Args:
         max_degree: entries kept of everybody's own list under ``record``.
         hidden: width of the layer and of the released table.
-        steps, batch_rate, clip, learning_rate: Poisson gradient steps.
         message_clip: norm to which V x_k is shortened at inference.
         table_share: part of the budget for the aggregation at inference.
     """
@@ -102,8 +79,8 @@ class DpSage(PrivateMethod):
     message_clip: Positive = 0.5
     table_share: Share = 0.3
 
-    def shape(self, facts: PublicFacts) -> Shape:
-        return Shape(facts.features, facts.classes, self.hidden)
+    def shape(self, facts: PublicFacts) -> BranchShape:
+        return BranchShape(facts.features, facts.classes, facts.features, self.hidden)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if facts.features == 0:
@@ -138,8 +115,6 @@ class DpSage(PrivateMethod):
         return (2 * most + 1, 2 * most + 1) if promise.relation is Relation.REPLACE else (most + 1, most)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> SagePredictor:
-        from graphveil.learn import GlobalMoment
-
         predictor, promise = SagePredictor.build(self.shape(curator.facts)), curator.plan.promise
         network, key = predictor.networks[""].initialise(coins), int(coins.integers(2**32))
 
@@ -155,7 +130,7 @@ class DpSage(PrivateMethod):
             return self.message_clip * aggregate(lists(private), messages, promise)
 
         train = np.flatnonzero(curator.masks["train"])
-        descend_on_groups(curator, "gradient", network, inputs, GlobalMoment(self.learning_rate), train, progress)
+        descend_on_groups(curator, "gradient", network, inputs, learn.GlobalMoment(self.learning_rate), train, progress)
         predictor.tables["table"] = curator.release("table", table)
         return predictor
 
@@ -172,11 +147,7 @@ class DpSage(PrivateMethod):
 
 def neighbour_rows(lists: Lists, graph: Graph, promise: Promise) -> Rows:
     """The weighted sums a_i of neighbours' unit features, sparse where the features are."""
-    import scipy.sparse as sp
     import torch
-
-    from graphveil.graph import DenseRows, SparseRows
-    from graphveil.graph.unit import unit_rows
 
     senders, receivers = lists.edge_index()
     weights = lists.mass_weights() if promise.adjacency is not Adjacency.BOUNDED_DEGREE else np.ones(lists.nodes)

@@ -10,11 +10,12 @@ and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graph import Lists
 from graphveil.methods.base import EDGES
 from graphveil.methods.card import card
 from graphveil.methods.gnn import GnnPredictor, GraphNetwork
@@ -26,17 +27,12 @@ from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.graph import Lists
-
 
 class EdgeRand(GraphNetwork):
     """A graph network on a graph whose pairs were flipped at random.
 
     Args:
-        backbone: ``sage``, ``gcn`` or ``sgc``.
         max_edges: refuse if more noisy edges than this are expected.
-        hidden, epochs, learning_rate, weight_decay, dropout: the network and its training.
     """
 
     card = card("edge-rand")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import payers
@@ -24,7 +25,6 @@ from graphveil.privacy.promise import Guarantee, Promise
 from graphveil.progress import Progress
 
 if TYPE_CHECKING:
-    from graphveil.graph import Graph
     from graphveil.learn.backbones import TwoLayers
 
 
@@ -116,12 +116,7 @@ class GraphNetwork(PrivateMethod):
 
 
 class Sage(GraphNetwork):
-    """Two-layer GraphSAGE with mean aggregation.
-
-    Args:
-        hidden: width of the hidden layer.
-        epochs, learning_rate, weight_decay, dropout: full-batch Adam.
-    """
+    """Two-layer GraphSAGE with mean aggregation."""
 
     card = card("sage")
     backbone: ClassVar[str] = "sage"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from graphveil.exchange.files import COLLECTED, ONCE, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
+from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.model import Model
-from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.curator import Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.local import LOCAL, NOT_LOCAL, Local, Openness, Part
@@ -30,10 +31,6 @@ from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan
 from graphveil.privacy.promise import Guarantee, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.privacy.curator import Tape
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
 WITH_RAW_PARTS = "scores are computed from reports and from what was sent in the clear"
@@ -157,19 +154,9 @@ class LocalMethod(PrivateMethod):
         promise = server.promise
         everybody = self.reads_everybody and reports_lists(promise)
         seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
-        releases = tuple(server.plan.release(name) for name in server.rounds)
-        certificate = Certificate.of(
-            server.plan,
-            releases,
-            method=self.name,
-            mode=self.mode,
-            parameters=self.get_params(),
-            holders=server.answers.holders,
-            public=self.public_statements(promise),
-            assumptions=(*notes, seen),
-            seed=seed,
-        )
-        return Model(self, predictor, certificate)
+        releases = (server.plan.release(name) for name in server.rounds)
+        told = {"public": self.public_statements(promise), "assumptions": (*notes, seen), "seed": seed}
+        return self.certified(predictor, server.plan, releases, holders=server.answers.holders, **told)
 
     def told_lengths(self, promise: Promise) -> bool:
         """Whether the server learns how long everybody's list is."""

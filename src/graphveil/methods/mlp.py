@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
+from graphveil.graph.rows import DenseRows
+from graphveil.graph.unit import unit_rows
 from graphveil.methods.base import EDGES, PrivateMethod
 from graphveil.methods.card import card
 from graphveil.methods.common.private_training import parameter_count
-from graphveil.methods.common.trainer import OPEN_RATE, open_trainer
+from graphveil.methods.common.trainer import OPEN_RATE, Trainer, open_trainer
 from graphveil.methods.options import Count, Fraction, NonNegative, Options, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.learn import Network
-    from graphveil.methods.common.trainer import Trainer
 
 
 class PaperNetwork(Options):
@@ -40,10 +39,8 @@ class PaperNetwork(Options):
         self, name: str, facts: PublicFacts, train: Trainer, coins: np.random.Generator, raw: bool = False
     ) -> NetworkPredictor:
         """The network, trained as the stage ``name``."""
-        from graphveil.learn import MLP
-
         widths = self.widths(facts, raw)
-        predictor = NetworkPredictor(MLP(widths), widths, raw)
+        predictor = NetworkPredictor(learn.MLP(widths), widths, raw)
         train(name, predictor.network.initialise(coins), predictor.inputs)
         return predictor
 
@@ -57,26 +54,22 @@ def raw_inputs(graph: Graph) -> Any:
     """Features as they are, which is what the papers' code feeds to its networks; a graph without any has a column of zeros."""
     import torch
 
-    from graphveil.graph.rows import DenseRows
-
     return graph.rows if graph.features else DenseRows(torch.zeros(graph.nodes, 1, dtype=torch.float64))
 
 
 class NetworkPredictor:
     """A chain of layers on a node's own features: unit rows and a constant, or features as they are (``raw``)."""
 
-    def __init__(self, network: Network, widths: tuple[int, ...], raw: bool = False) -> None:
+    def __init__(self, network: learn.Network, widths: tuple[int, ...], raw: bool = False) -> None:
         self.network, self.widths, self.raw = network, widths, raw
 
     def inputs(self, graph: Graph) -> Any:
-        from graphveil.graph.unit import unit_rows
-        from graphveil.learn import CentredRows
-
-        return raw_inputs(graph) if self.raw else CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
+        if self.raw:
+            return raw_inputs(graph)
+        return learn.CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.network(self.inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.network(self.inputs(graph)).numpy())
 
     def config(self) -> dict[str, Any]:
         return {"kind": "network", "widths": list(self.widths), "raw": self.raw}
@@ -86,20 +79,12 @@ class NetworkPredictor:
 
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> NetworkPredictor:
-        from graphveil.learn import MLP
-
         widths = tuple(config["widths"])
-        return cls(MLP(widths).load(arrays), widths, config.get("raw", False))
+        return cls(learn.MLP(widths).load(arrays), widths, config.get("raw", False))
 
 
 class Mlp(PaperNetwork, PrivateMethod):
-    """Ordinary multi-layer perceptron on a node's own features.
-
-    Args:
-        hidden, layers: width and number of layers.
-        epochs, learning_rate, weight_decay, dropout: Adam on full batches.
-        best_epoch: keep the epoch with the best validation accuracy instead of the last.
-    """
+    """Ordinary network on own features, full-batch Adam; ``best_epoch`` keeps the epoch with the best validation accuracy."""
 
     card = card("mlp")
     supports = EDGES

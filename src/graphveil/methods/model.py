@@ -13,6 +13,7 @@ import numpy as np
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.files import write_json
+from graphveil.graph import Graph
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
@@ -20,7 +21,6 @@ from graphveil.privacy.promise import Level
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.graph import Graph
     from graphveil.methods.base import PrivateMethod
 
 
@@ -160,7 +160,6 @@ class Model:
 
 def as_graph(data: Any, need_training: bool = True) -> Graph:
     """The data as a validated graph, rows that are not finite set to zero."""
-    from graphveil.graph import Graph
     from graphveil.graph.validate import validate
 
     return data if isinstance(data, Graph) else validate(data, on_bad_rows="zero", need_training=need_training)

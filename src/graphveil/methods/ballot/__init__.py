@@ -21,11 +21,12 @@ rule). Tests: ``tests/methods/test_ballot*.py``, ``tests/audit/test_ballot*.py``
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graph import Graph
 from graphveil.methods.ballot.algorithm import Election
 from graphveil.methods.ballot.bounds import Recipe, slots_of
 from graphveil.methods.ballot.edge import edge_releases, learn_edge
@@ -34,16 +35,13 @@ from graphveil.methods.ballot.statements import assumptions_of, implied_by, weak
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Level, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.methods.model import Predictor
 
 HELD_OUT = "no calibration nodes were given: one training node in eight was held out by public coins"
 
@@ -60,7 +58,6 @@ class Ballot(Recipe, PrivateMethod):
             paid from what query records have left).
         query_features: ``private``, or ``public``: the features of query nodes are public by declaration.
         release_accuracy: release a noisy accuracy on the query nodes, paid by them.
-        steps, learning_rate, clip, centring: the own predictor.
         mass_share, probe_share, test_share: parts of mu^2 for steps 1 and 2.
         least_votes, most_votes, votes_slope: part for the ballots, ``least + slope * signal`` up to ``most`` (probe included).
         audible: least mass in units of the noise below which the graph is ignored.
@@ -69,7 +66,6 @@ class Ballot(Recipe, PrivateMethod):
         first_hop_share, second_hop_share: parts for the two structural tallies; ``k_first_hop_share`` under k-neighbor and
             bounded-degree.
         structural_mass: least mass (``k_structural_mass``: least count) in units of the noise for structural mode.
-        combiner_steps, combiner_rate: the combiner.
         accuracy_share: part of mu^2 for the noisy accuracy.
         epochs: of the public networks at edge level.
     """

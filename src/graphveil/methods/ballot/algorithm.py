@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from graphveil.graph import Graph
+from graphveil.methods.ballot import tally
 from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Recipe, bounds_of
 from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
-from graphveil.methods.ballot.tally import (
-    Poll,
-    ballot_sum,
-    centre,
-    centred_votes,
-    codes,
-    margins,
-    mass_of,
-    merge,
-    square_rooted,
-    whitened,
-)
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
 from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 class Mode(StrEnum):
@@ -66,30 +53,22 @@ class Election:
 
     def audible(self) -> bool:
         """Step 1: whether the ballots of training nodes can be heard through the noise."""
-        mass = self._release(
-            "mass", self.recipe.mass_share, lambda private: mass_of(private, self.receivers, self.bounds)
-        )
-        self.mass = float(mass.mean())
+        query = lambda private: tally.mass_of(private, self.receivers, self.bounds)
+        self.mass = float(self._release("mass", self.recipe.mass_share, query).mean())
         weight = 1.0 if self.bounds.k is None else 1 / math.sqrt(self.bounds.k)
         return self._in_noise("mass" if self.bounds.k is None else "votes", weight * self.mass) >= self.recipe.audible
 
-    def poll(self) -> Poll:
+    def poll(self) -> tally.Poll:
         """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
-        probe = self._release(
-            "probe",
-            self.recipe.rest * self.recipe.probe_share,
-            lambda private: ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor),
-        )
-        poll = Poll.of(probe, self.curator.noise_scale("probe"))
-        total = self._release(
-            "test",
-            self.recipe.rest * self.recipe.test_share,
-            lambda private: margins(private, poll.probe, self.receivers, poll.priors, poll.bound),
-        )
+        labelled = lambda private: tally.ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor)
+        probe = self._release("probe", self.recipe.rest * self.recipe.probe_share, labelled)
+        poll = tally.Poll.of(probe, self.curator.noise_scale("probe"))
+        agreement = lambda private: tally.margins(private, poll.probe, self.receivers, poll.priors, poll.bound)
+        total = self._release("test", self.recipe.rest * self.recipe.test_share, agreement)
         voters = self.curator.facts.count("calibration")
         return poll.tested(float(total), self.curator.noise_scale("test"), voters)
 
-    def chosen_mode(self, poll: Poll) -> Mode:
+    def chosen_mode(self, poll: tally.Poll) -> Mode:
         """Step 3, from released values and public assumptions only."""
         possible = any(step.name == "hop 1" for step in self.curator.plan.steps)
         if self.recipe.assume != "auto":
@@ -105,22 +84,22 @@ class Election:
             loud = self._in_noise("hop 2", self.mass) >= self.recipe.k_structural_mass
         return Mode.STRUCTURAL if loud else Mode.FEATURES
 
-    def homophilous(self, poll: Poll) -> BallotPredictor:
+    def homophilous(self, poll: tally.Poll) -> BallotPredictor:
         """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
         shares, signal = self.recipe, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
         votes_share = min(shares.most_votes, shares.least_votes + shares.votes_slope * signal) - shares.probe_share
-        votes_share *= self.recipe.rest
+        votes_share *= shares.rest
         own = self.own({"votes": votes_share})
         votes, noise = None, 0.0
         if votes_share > 1e-6:
 
-            def tally(private: Graph) -> Array:
-                ballots = centred_votes(private, softmax(own.logits(private), axis=1))
-                return ballot_sum(private, ballots, self.receivers, self.bounds.floor)
+            def cast(private: Graph) -> Array:
+                ballots = tally.centred_votes(private, softmax(own.logits(private), axis=1))
+                return tally.ballot_sum(private, ballots, self.receivers, self.bounds.floor)
 
-            votes = self._release("votes", votes_share, tally)
+            votes = self._release("votes", votes_share, cast)
             noise = self.curator.noise_scale("votes")
-        table, weight = merge(poll, votes, noise)
+        table, weight = tally.merge(poll, votes, noise)
         start = Combiner.homophilous(self.curator.facts.classes, weight)
         return self.combine(Mode.HOMOPHILOUS, "combiner", own, table, start)
 
@@ -132,18 +111,16 @@ class Election:
         second = shares.rest * shares.second_hop_share
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
-        tallies = self._release(
-            "hop 1", first, lambda private: ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
-        )
-        messages = codes(tallies)
+        first_hop = lambda private: tally.ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
+        messages = tally.codes(self._release("hop 1", first, first_hop))
 
         def second_hop(private: Graph) -> Array:
             if near:
                 return np.asarray(plain_sum(private.lists, messages)[self.receivers])
-            return ballot_sum(private, messages, self.receivers, self.bounds.floor)
+            return tally.ballot_sum(private, messages, self.receivers, self.bounds.floor)
 
         table = self._release("hop 2", second, second_hop)
-        table = whitened(square_rooted(table) if near else table)
+        table = tally.whitened(tally.square_rooted(table) if near else table)
         classes = self.curator.facts.classes
         start = Combiner.structural(classes, classes)
         return self.combine(Mode.STRUCTURAL, "structural combiner", own, table, start)
@@ -191,7 +168,7 @@ class Election:
         if self.recipe.publish == "noisy":
 
             def own_votes(private: Graph) -> Array:
-                votes = centre(softmax(predictor.own.logits(private), axis=1)) * private.present[:, None]
+                votes = tally.centre(softmax(predictor.own.logits(private), axis=1)) * private.present[:, None]
                 return np.asarray(at_most_unit(votes)[asked])
 
             votes = self._release("published", self.purse.left["query"], own_votes)

@@ -181,15 +181,13 @@ def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot
             slots += [table("hop 1", facts.nodes, classes), table("hop 2", receivers, classes)]
             slots.append(combiner("structural combiner", 1 + classes * (classes + 1)))
     if facts.count("query"):
-        bound = {"query": centred_replace(classes) if replaced else 1.0}
-        lemma = "a query record moves its own centred vote"
-        slots += (
-            [Slot("published", bound, 1.0, facts.count("query") * classes, lemma)] if recipe.publish == "noisy" else []
-        )
-        counted = "a query record is predicted right or wrong"
-        slots += (
-            [Slot("accuracy", {"query": 1.0}, 1.0, 1, counted, query_labels=True)] if recipe.release_accuracy else []
-        )
+        if recipe.publish == "noisy":
+            bound = {"query": centred_replace(classes) if replaced else 1.0}
+            lemma = "a query record moves its own centred vote"
+            slots.append(Slot("published", bound, 1.0, facts.count("query") * classes, lemma))
+        if recipe.release_accuracy:
+            lemma = "a query record is predicted right or wrong"
+            slots.append(Slot("accuracy", {"query": 1.0}, 1.0, 1, lemma, query_labels=True))
     return (*own_slots(facts, promise, steps=recipe.steps, clip=recipe.clip), *slots)
 
 

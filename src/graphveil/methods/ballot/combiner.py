@@ -12,16 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
+from graphveil.graph import Graph
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 LOG_SCALE, OFFSET_SCALE = 0.5, 0.3  # step sizes of (log a, log b) and c relative to U
 CLIP_RESERVE = 1 - 1e-10  # rounding of a norm must not lengthen a clipped gradient

@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from graphveil.graph import Graph, Lists
 from graphveil.methods.ballot.bounds import RECEIVERS
 from graphveil.methods.ballot.tally import Poll, codes, whitened
 from graphveil.methods.common.aggregation import plain_sum
@@ -38,9 +39,6 @@ from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import Release, edge_kind
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 PLAUSIBLE = 0.1  # classes with at least this part of the largest own probability
 AUDIBLE = 3.0  # agreement in units of the noise above which all classes are plausible
@@ -86,30 +84,24 @@ def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progre
     poll = _agreement(Poll.of(tally, noise), records.labels[masks["train"]])
     known = np.flatnonzero(masks["calibration"] & (records.labels >= 0))
     probabilities = softmax(z, axis=1)
-    at_calibration = np.searchsorted(np.flatnonzero(receivers), known)
-
+    at_calibration, truth = np.searchsorted(np.flatnonzero(receivers), known), records.labels[known]
+    logits = z.copy()
     if poll.heterophilous(HETEROPHILY):
         messages = np.zeros((records.nodes, records.classes))
         messages[masks["train"]] = codes(tally)
-        table = curator.release(
-            "ballots", lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * RESERVE
-        )
-        combined = fit_structural(z[receivers], whitened(table), at_calibration, records.labels[known])
-        return ScoresPredictor(_with_rows(z, receivers, combined), {"mode": "structural"})
-
-    plausible = np.ones_like(z, dtype=bool)
-    ballot_mu = curator.plan.mu
-    if ballot_mu * poll.margin < AUDIBLE:
-        plausible = plausible_classes(probabilities)
-    votes = label_rows(records, ("train", "calibration"))
-    votes = np.where(votes.any(axis=1, keepdims=True), votes, probabilities)
-    table = curator.release(
-        "ballots",
-        lambda private: receiver_coded(directed_sum(private, votes, masks, probabilities), plausible)[receivers],
-    )
-    evidence = receiver_coded(table, plausible[receivers])  # the released row projected on the corners of K_i
-    combined = fit_votes(z[receivers], evidence, 1 / ballot_mu, at_calibration, records.labels[known])
-    return ScoresPredictor(_with_rows(z, receivers, combined), {"mode": "homophilous"})
+        sent_on = lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * RESERVE
+        table = whitened(curator.release("ballots", sent_on))
+        mode, logits[receivers] = "structural", fit_structural(z[receivers], table, at_calibration, truth)
+    else:
+        mu, plausible = curator.plan.mu, np.ones_like(z, dtype=bool)
+        if mu * poll.margin < AUDIBLE:
+            plausible = plausible_classes(probabilities)
+        votes = label_rows(records, ("train", "calibration"))
+        votes = np.where(votes.any(axis=1, keepdims=True), votes, probabilities)
+        coded = lambda private: receiver_coded(directed_sum(private, votes, masks, probabilities), plausible)[receivers]
+        table = receiver_coded(curator.release("ballots", coded), plausible[receivers])  # on the corners of K_i
+        mode, logits[receivers] = "homophilous", fit_votes(z[receivers], table, 1 / mu, at_calibration, truth)
+    return ScoresPredictor(logits, {"mode": mode})
 
 
 def first_tally(private: Graph, votes: Array, train: np.ndarray) -> Array:
@@ -119,8 +111,6 @@ def first_tally(private: Graph, votes: Array, train: np.ndarray) -> Array:
 
 def directed_sum(private: Graph, messages: Array, masks: dict[str, np.ndarray], probabilities: Array) -> Array:
     """Sum of messages along each edge that reaches a receiver, in its one public direction."""
-    from graphveil.graph import Lists
-
     senders, receivers = private.lists.edge_index()
     rank = np.zeros(private.nodes)
     rank[masks["calibration"]], rank[masks["query"]] = 1.0, 2.0
@@ -156,12 +146,6 @@ def _agreement(poll: Poll, labels: np.ndarray) -> Poll:
     margin = rows[np.arange(len(truth)), truth] - poll.priors[truth] * rows.sum(axis=1)
     error = poll.noise / math.sqrt(max(len(truth), 1)) / spread
     return replace(poll, margin=float(margin.mean()) / spread, error=error)
-
-
-def _with_rows(z: Array, receivers: np.ndarray, rows: np.ndarray) -> Array:
-    logits = z.copy()
-    logits[receivers] = rows
-    return logits
 
 
 def fit_votes(z: Array, evidence: Array, noise: float, known: np.ndarray, labels: np.ndarray) -> Array:
@@ -211,7 +195,4 @@ def _cross_entropy(logits: Array, labels: np.ndarray) -> tuple[float, np.ndarray
 
 
 def _minimise(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], start: Array) -> Array:
-    from scipy.optimize import minimize
-
-    result: Array = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
-    return result
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)

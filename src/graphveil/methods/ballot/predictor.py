@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
+from graphveil.graph import Graph
 from graphveil.methods.ballot.combiner import Combiner
 from graphveil.methods.common.own_predictor import OwnPredictor
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 @dataclass

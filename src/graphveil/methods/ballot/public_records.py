@@ -8,16 +8,16 @@ edges.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from graphveil import learn
+from graphveil.graph import DenseRows, Graph, SparseRows
+from graphveil.graph.unit import unit_rows
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 SMALL = 6000  # nodes up to which kernels and nearest neighbours are affordable
 HIDDEN = 64
@@ -58,9 +58,6 @@ def best_likelihood(probabilities: Array, known: np.ndarray, records: Graph) -> 
 
 
 def _unit(rows: Any) -> Any:
-    from graphveil.graph import SparseRows
-    from graphveil.graph.unit import unit_rows
-
     return unit_rows(SparseRows(rows)).values  # type: ignore[attr-defined]
 
 
@@ -75,21 +72,18 @@ def _network(
 ) -> Array:
     import torch
 
-    from graphveil.graph import DenseRows, SparseRows
-    from graphveil.learn import MLP, Adam, CentredRows, train_plainly
-
     large = rows.shape[0] > SMALL
     dense = rows.nnz > 0.2 * np.prod(rows.shape)
     stored = DenseRows(torch.from_numpy(rows.toarray())) if dense else SparseRows(rows)
-    inputs = CentredRows(stored, np.zeros(rows.shape[1]), bias=0.1)
-    network = MLP((rows.shape[1] + 1, HIDDEN, classes), torch.relu).initialise(coins)
-    train_plainly(
+    inputs = learn.CentredRows(stored, np.zeros(rows.shape[1]), bias=0.1)
+    network = learn.MLP((rows.shape[1] + 1, HIDDEN, classes), torch.relu).initialise(coins)
+    learn.train_plainly(
         network,
         inputs,
         targets,
         epochs=min(epochs, LARGE_EPOCHS) if large else epochs,
         coins=coins,
-        optimizer=Adam(LARGE_RATE if large else RATE),
+        optimizer=learn.Adam(LARGE_RATE if large else RATE),
         weight_decay=LARGE_DECAY if large else DECAY,
         dropout=dropout,
         progress=partial(progress, "own predictor"),

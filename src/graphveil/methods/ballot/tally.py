@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.graph import Graph
 from graphveil.methods.ballot.bounds import Bounds
 from graphveil.methods.common.aggregation import at_most_unit, plain_sum
 from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 def ballot_sum(private: Graph, votes: Array, receivers: np.ndarray, floor: int) -> Array:

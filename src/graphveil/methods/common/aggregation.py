@@ -24,18 +24,16 @@ Degrees are those of the node's own list, so no weight depends on anybody else's
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.errors import PrivacyError
+from graphveil.graph import Lists
+from graphveil.graph.lists import on_grid
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
-
-if TYPE_CHECKING:
-    from graphveil.graph import Lists
 
 
 def hop_sensitivity(promise: Promise, hop: int) -> float:
@@ -71,9 +69,8 @@ def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, floa
 def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, promise: Promise) -> Release:
     """One noisy aggregation of ``width`` numbers per node that costs at most mu."""
     sensitivity = hop_sensitivity(promise, hop)
-    lemma = (
-        f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {'1' if hop == 1 else '2 or later'}"
-    )
+    which = "1" if hop == 1 else "2 or later"
+    lemma = f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {which}"
     excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
     if not promise.private:
         return Release(name, Exact(), payers(facts, promise, 1.0), lemma, excluded)
@@ -94,8 +91,6 @@ def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
 
 def plain_sum(lists: Lists, rows: np.ndarray) -> np.ndarray:
     """The sum with all weights 1."""
-    from graphveil.graph.lists import on_grid
-
     return lists.aggregate(on_grid(at_most_unit(rows)))
 
 

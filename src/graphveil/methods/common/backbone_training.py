@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,16 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
+from graphveil.exchange.server import Server
 from graphveil.learn.backbones import for_one_graph
 from graphveil.learn.graph_training import edges_for
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
 from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.options import Natural
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.exchange.server import Server
-
 
 Build = Callable[[str, int, int, int, float, int], nn.Module]  # from name, width, hidden, classes, dropout and seed
 
@@ -91,9 +88,7 @@ class Descent:
     """A training run that can be interrupted and taken up again; its dropout does not depend on the interruption."""
 
     steps: Iterator[int]
-    look: Callable[
-        [], tuple[np.ndarray, float]
-    ]  # scores of every slot now, and their loss on released validation labels
+    look: Callable[[], tuple[np.ndarray, float]]  # scores of every slot, and their loss on released validation labels
     epochs: int
     coins: Tensor  # state of the (public) coins of dropout
     tell: Callable[[str, int, int], None]

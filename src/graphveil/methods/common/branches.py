@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
+from graphveil.graph.unit import unit_array, unit_rows
 from graphveil.methods.common.own_predictor import centred
 from graphveil.methods.common.private_training import parameter_count
 from graphveil.methods.mlp import input_width, raw_inputs
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.learn import Network
 
 
 def branch_parameters(inputs: Sequence[int], hidden: int, classes: int) -> int:
@@ -29,13 +28,11 @@ def branch_parameters(inputs: Sequence[int], hidden: int, classes: int) -> int:
     return parameter_count(*((width, hidden) for width in inputs), (len(inputs) * hidden, classes))
 
 
-def branch_network(inputs: Sequence[int], hidden: int, classes: int) -> Network:
+def branch_network(inputs: Sequence[int], hidden: int, classes: int) -> learn.Network:
     """A network that reads one block of each of these widths."""
-    from graphveil.learn import Branches, SummedBranches
-
     if not hidden:
-        return SummedBranches(inputs, classes)
-    return Branches([(width, hidden) for width in inputs], (classes,), normalise=False)
+        return learn.SummedBranches(inputs, classes)
+    return learn.Branches([(width, hidden) for width in inputs], (classes,), normalise=False)
 
 
 class ReleasedNumbers:
@@ -111,15 +108,12 @@ class BranchPredictor(ReleasedNumbers):
         return self.own_inputs(graph), *(torch.from_numpy(self.tables[name]) for name in names)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.networks[""](self.inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.networks[""](self.inputs(graph)).numpy())
 
 
 def projected_rows(graph: Graph, width: int, key: int, index: np.ndarray | None = None) -> np.ndarray:
     """Dense unit rows (of the nodes in ``index``): a public random projection of the unit features; no ``width``: themselves."""
     import torch
-
-    from graphveil.graph.unit import unit_array, unit_rows
 
     rows = graph.rows if index is None else graph.rows.take(index)
     if not graph.features:

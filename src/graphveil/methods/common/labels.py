@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from graphveil.graph import Graph
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, RandomizedResponse
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Promise
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
+from graphveil.graph.unit import truncated, unit_rows
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
@@ -23,10 +26,6 @@ from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release, Slot, split_mu
 from graphveil.privacy.promise import Promise, Relation
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.learn import CentredRows, Optimizer
 
 FLOOR = 0.01  # least distance to the centre a row is divided by
 BIAS = 0.1
@@ -80,37 +79,28 @@ def learn_own(
     curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
-    from graphveil.learn import MLP
-
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
     centre = release_centre(curator, mean_share)
-    network = MLP((facts.features + 1, facts.classes), bias=False)
+    network = learn.MLP((facts.features + 1, facts.classes), bias=False)
     inputs = lambda private: centred(private, centre)
     descend_privately(curator, "own", network, inputs, own_optimizer(facts, learning_rate), progress, share=own_share)
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
 
 
-def own_optimizer(facts: PublicFacts, learning_rate: float) -> Optimizer:
+def own_optimizer(facts: PublicFacts, learning_rate: float) -> learn.Optimizer:
     """One second moment for all coordinates, or one each where features are wide."""
-    from graphveil.learn import Adam, GlobalMoment
-
-    return Adam(learning_rate) if facts.features > WIDE else GlobalMoment(learning_rate)
+    return learn.Adam(learning_rate) if facts.features > WIDE else learn.GlobalMoment(learning_rate)
 
 
-def centred(graph: Graph, centre: np.ndarray) -> CentredRows:
+def centred(graph: Graph, centre: np.ndarray) -> learn.CentredRows:
     """Everybody's own row as the predictor reads it."""
-    from graphveil.graph.unit import unit_rows
-    from graphveil.learn import CentredRows
-
-    return CentredRows(unit_rows(graph.rows), centre, floor=FLOOR, bias=BIAS)
+    return learn.CentredRows(unit_rows(graph.rows), centre, floor=FLOOR, bias=BIAS)
 
 
 def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
     """The sum of unit rows truncated to the grid 2^-24: exact in float64, so one record moves it by its own row alone."""
     import torch
-
-    from graphveil.graph.unit import truncated, unit_rows
 
     taken = torch.from_numpy(slots.astype(np.float64))[:, None]
     return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
@@ -126,8 +116,7 @@ class OwnPredictor:
     def logits(self, graph: Graph) -> np.ndarray:
         import torch
 
-        logits: np.ndarray = centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy()
-        return logits
+        return np.asarray(centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy())
 
     def config(self) -> dict[str, Any]:
         return {"kind": "own"}

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -25,9 +27,6 @@ from graphveil.progress import Progress, silent
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from graphveil.graph import Graph
-    from graphveil.learn import Inputs, Network, Optimizer
 
 LEMMA = "a training record owns one clipped row of every gradient sum; nobody else's row depends on it"
 
@@ -137,13 +136,13 @@ def calibrated(
 def descend_on_groups(
     curator: Curator,
     name: str,
-    network: Network,
-    inputs: Callable[[Graph, np.ndarray], Inputs],
-    optimizer: Optimizer,
+    network: learn.Network,
+    inputs: Callable[[Graph, np.ndarray], learn.Inputs],
+    optimizer: learn.Optimizer,
     rows: np.ndarray | None = None,
     progress: Progress = silent,
     before_step: Callable[[], None] | None = None,
-    after_epoch: Callable[[Network], None] | None = None,
+    after_epoch: Callable[[learn.Network], None] | None = None,
     share: float | None = None,
 ) -> None:
     """Spend the gradient release ``name``; ``inputs(private, rows)`` are the inputs of the rows of these public slots.
@@ -152,20 +151,18 @@ def descend_on_groups(
     """
     import torch
 
-    from graphveil.learn import clipped_gradient_sum, descend, take
-
-    def prepare(private: Graph, chosen: np.ndarray) -> tuple[Inputs, Tensor]:
+    def prepare(private: Graph, chosen: np.ndarray) -> tuple[learn.Inputs, Tensor]:
         return inputs(private, chosen), torch.from_numpy(private.labels[chosen])
 
     steps = curator.gradients(name, prepare, share, rows)
     batch = steps.rate * (max(1, curator.facts.count("train")) if rows is None else len(rows))
     epoch = max(1, round(1 / steps.rate))
 
-    def query(prepared: tuple[Inputs, Tensor], batch: np.ndarray | None) -> np.ndarray:
+    def query(prepared: tuple[learn.Inputs, Tensor], batch: np.ndarray | None) -> np.ndarray:
         examples, targets = prepared
         if batch is not None:
-            examples, targets = take(examples, batch), targets[torch.from_numpy(batch)]
-        return clipped_gradient_sum(network, examples, targets, steps.clip).numpy()
+            examples, targets = learn.take(examples, batch), targets[torch.from_numpy(batch)]
+        return learn.clipped_gradient_sum(network, examples, targets, steps.clip).numpy()
 
     def gradient(step: int) -> Tensor:
         if before_step is not None:
@@ -177,15 +174,15 @@ def descend_on_groups(
             after_epoch(network)
         progress(name, done, total)
 
-    descend(network, gradient, optimizer, steps.total, max(1.0, batch), progress=passed)
+    learn.descend(network, gradient, optimizer, steps.total, max(1.0, batch), progress=passed)
 
 
 def descend_privately(
     curator: Curator,
     name: str,
-    network: Network,
-    inputs: Callable[[Graph], Inputs],
-    optimizer: Optimizer,
+    network: learn.Network,
+    inputs: Callable[[Graph], learn.Inputs],
+    optimizer: learn.Optimizer,
     progress: Progress,
     **others: Any,
 ) -> None:
@@ -193,7 +190,5 @@ def descend_privately(
 
     Absent and unlabelled records contribute nothing.
     """
-    from graphveil.learn import take
-
-    rows_of = lambda private, rows: take(inputs(private), rows)
+    rows_of = lambda private, rows: learn.take(inputs(private), rows)
     descend_on_groups(curator, name, network, rows_of, optimizer, progress=progress, **others)

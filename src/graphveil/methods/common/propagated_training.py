@@ -9,20 +9,17 @@ validation labels after ``TRIAL`` of the epochs. All of it is post-processing. T
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array
-
-if TYPE_CHECKING:
-    from graphveil.exchange.server import Server
-
 
 TRIAL = 0.4  # share of the epochs after which ``auto`` keeps one loss
 

@@ -18,13 +18,7 @@ class AdamOptions(Options):
 
 
 class TrainingOptions(AdamOptions):
-    """A graph network by name, and Adam.
-
-    Args:
-        backbone: gcn, sage, gat, gatv2, transformer, graphconv, cheb, sgc or tag.
-        hidden, dropout: of the network.
-        epochs, learning_rate, weight_decay: of Adam.
-    """
+    """A graph network by name, and Adam."""
 
     backbone: Backbone = "gcn"
     hidden: Count = 64

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
+from graphveil.graph import Graph
 
 KIND = "scores"
 
 
 class ScoresPredictor:
-    """Scores of every slot, computed from releases, reports or public records.
+    """Scores (logits) of every slot, computed from releases, reports or public records.
 
     Args:
-        scores: logits, one row per slot.
         facts: what else is worth keeping about how they came about (for JSON).
         public: whether they may be shown to anybody (``access="charge"``) because they are computed from releases alone.
     """

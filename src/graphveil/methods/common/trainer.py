@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.own_predictor import own_optimizer
 from graphveil.methods.common.private_training import descend_privately, poisson_batches
@@ -25,12 +27,9 @@ from graphveil.progress import Progress
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.graph import Graph
-    from graphveil.learn import Inputs, Network, Optimizer
-
-    InputsOf = Callable[[Graph], Inputs]
-    Trainer = Callable[[str, Network, InputsOf], None]
-    Look = Callable[[Callable[[Graph], float]], float]
+InputsOf = Callable[[Graph], "learn.Inputs"]
+Trainer = Callable[[str, "learn.Network", InputsOf], None]
+Look = Callable[[Callable[[Graph], float]], float]
 
 OPEN_RATE = 3e-3  # Adam's step size in ordinary training
 
@@ -61,7 +60,7 @@ class PublishedMethod(PrivateMethod):
 
 
 class PaperBatches(PublishedMethod):
-    """DP-Adam on Poisson batches."""
+    """DP-Adam on Poisson batches; at edge level Adam on batches."""
 
     epochs: Count = 100
     batch_size: Count = 64
@@ -79,8 +78,6 @@ class PaperBatches(PublishedMethod):
 
         ``peeks``: the epoch with the best accuracy on private validation labels is kept, as the papers' code does (D8).
         """
-        from graphveil.learn import Adam
-
         opened: dict[str, Any] = {"epochs": self.epochs, "dropout": 0.5, **others}
         match curator.plan.promise.level:
             case Level.NONE:
@@ -88,9 +85,8 @@ class PaperBatches(PublishedMethod):
             case Level.EDGE:
                 opened |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "best_epoch": True}
                 return open_trainer(curator, coins, progress, **opened)
-        paper = cast(PaperCurator, curator)  # the curator that this class names
-        look = partial(paper.peek, "selection") if peeks else None
-        return private_trainer(curator, lambda: Adam(self.learning_rate), progress, look)
+        look = partial(cast(PaperCurator, curator).peek, "selection") if peeks else None
+        return private_trainer(curator, lambda: learn.Adam(self.learning_rate), progress, look)
 
 
 def records_are_public(promise: Promise) -> bool:
@@ -120,18 +116,16 @@ def open_trainer(
 ) -> Trainer:
     """Adam on public records; ``best_epoch`` keeps the epoch with the best accuracy on public validation labels."""
 
-    def train(name: str, network: Network, inputs: InputsOf) -> None:
-        from graphveil.learn import Adam, train_plainly
-
+    def train(name: str, network: learn.Network, inputs: InputsOf) -> None:
         records = curator.open_records()
         best = BestEpoch(lambda question: question(records), inputs) if best_epoch else None
-        train_plainly(
+        learn.train_plainly(
             network,
             inputs(records),
             np.where(curator.masks["train"], records.labels, -1),
             epochs=epochs,
             coins=coins,
-            optimizer=Adam(learning_rate),
+            optimizer=learn.Adam(learning_rate),
             after_epoch=best,
             progress=partial(progress, name),
             **others,
@@ -143,11 +137,11 @@ def open_trainer(
 
 
 def private_trainer(
-    curator: Curator, optimizer: Callable[[], Optimizer], progress: Progress, look: Look | None = None
+    curator: Curator, optimizer: Callable[[], learn.Optimizer], progress: Progress, look: Look | None = None
 ) -> Trainer:
     """Private gradient steps, with a fresh optimiser for every stage; ``look``: by which the best epoch is chosen."""
 
-    def train(name: str, network: Network, inputs: InputsOf) -> None:
+    def train(name: str, network: learn.Network, inputs: InputsOf) -> None:
         best = None if look is None else BestEpoch(look, inputs)
         descend_privately(curator, name, network, inputs, optimizer(), progress, after_epoch=best)
         if best is not None:
@@ -167,15 +161,13 @@ class BestEpoch:
         self._look, self._inputs = look, inputs
         self._best = -1.0
         self._parameters: Tensor | None = None
-        self._held: tuple[Inputs, np.ndarray] | None = None
+        self._held: tuple[learn.Inputs, np.ndarray] | None = None
 
-    def __call__(self, network: Network) -> None:
-        from graphveil.learn import take
-
+    def __call__(self, network: learn.Network) -> None:
         def accuracy(private: Graph) -> float:
             if self._held is None:
                 chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
-                self._held = take(self._inputs(private), chosen), private.labels[chosen]
+                self._held = learn.take(self._inputs(private), chosen), private.labels[chosen]
             inputs, labels = self._held
             return float(np.mean(network(inputs).argmax(dim=1).numpy() == labels)) if labels.size else math.nan
 
@@ -183,6 +175,6 @@ class BestEpoch:
         if reached > self._best:
             self._best, self._parameters = reached, network.parameters.clone()
 
-    def restore(self, network: Network) -> None:
+    def restore(self, network: learn.Network) -> None:
         if self._parameters is not None:
             network.parameters.copy_(self._parameters)

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod, guarantees
 from graphveil.methods.card import card
@@ -68,7 +69,6 @@ class Dpar(RankedMethod):
     """Private PageRank rows, then private training on them.
 
     Args:
-        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         route: ``gradient`` or ``aggregate``.
         self_weight: weight of the source in its own row, added after the release.
         column_norm, column_rows: tau, and s: how many examples besides the own a person may be part of.
@@ -78,7 +78,6 @@ class Dpar(RankedMethod):
         centring: share of the budget for the private mean of the features on the gradient route; 0 for none.
         steps, batch_size: gradient steps T, and B on the gradient route (default: all examples).
         clip, learning_rate: C and step size; default 0.5 and 0.1 on the gradient route, 1 and 0.02 on the aggregate route.
-        hidden: width of the two layers of the aggregate route.
         propagation: power iterations on a public graph; 0 switches test-time propagation off.
     """
 
@@ -146,8 +145,6 @@ class Dpar(RankedMethod):
         return self.pagerank_share if self.rows == "private" else 0.0
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
-        from graphveil.learn import GlobalMoment
-
         curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
         sources = choose_sources(order, self.source_count(curator.facts))
@@ -159,6 +156,7 @@ class Dpar(RankedMethod):
             own = learn_from_everybody(curator, centre, capped, sources, self.learning_rate or 0.1, progress)
             return RankedPredictor(own, self.walk)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
-        optimizer, clipped = GlobalMoment(self.learning_rate or 0.02), rows.clipped_columns(self.column_norm, order=2)
+        optimizer = learn.GlobalMoment(self.learning_rate or 0.02)
+        clipped = rows.clipped_columns(self.column_norm, order=2)
         learn_from_rows(curator, layers, clipped, sources, optimizer, progress, noisy_table=True)
         return RankedPredictor(layers, self.walk)

@@ -6,10 +6,11 @@ noisy Pi X (one example per source) or, as published, on the M mixed rows alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph, Lists
+from graphveil.graph.kernels.pagerank import ista_rows, push_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, centred, own_optimizer
 from graphveil.methods.common.private_training import descend_on_groups
 from graphveil.methods.dpar.bounds import Ranking
@@ -17,12 +18,6 @@ from graphveil.methods.dpar.predictor import TwoLayers
 from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entries, unit_sum
 from graphveil.privacy.curator import Curator
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.learn import MixtureRows, Optimizer
-
-    Prepared = tuple[np.ndarray, np.ndarray]
 
 
 def choose_sources(order: np.ndarray, count: int, first: np.ndarray | None = None) -> np.ndarray:
@@ -66,21 +61,15 @@ def clipped_rows(ranking: Ranking, private: Graph, sources: np.ndarray) -> np.nd
     """PageRank rows of l2 norm at most C1."""
     vectors = _vectors(ranking, private, sources)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    clipped: np.ndarray = vectors * np.minimum(1.0, ranking.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300))
-    return clipped
+    return np.asarray(vectors * np.minimum(1.0, ranking.row_clip * (1 - 1e-12) / np.maximum(norms, 1e-300)))
 
 
 def _vectors(ranking: Ranking, private: Graph, sources: np.ndarray) -> np.ndarray:
-    from graphveil.graph import Lists
-    from graphveil.graph.kernels.pagerank import ista_rows, push_rows
-
     arcs, inside = private.lists.edge_index(), ranking.slots(private.masks)
     lists = Lists.from_edge_index(arcs[:, inside[arcs[0]] & inside[arcs[1]]], private.nodes)
     if ranking.pagerank == "push":
-        pushed: np.ndarray = push_rows(lists, sources, ranking.teleport, ranking.rho)[
-            :, np.flatnonzero(inside)
-        ].toarray()
-        return pushed
+        pushed = push_rows(lists, sources, ranking.teleport, ranking.rho)
+        return np.asarray(pushed[:, np.flatnonzero(inside)].toarray())
     return ista_rows(lists, sources, ranking.teleport, ranking.rho)[:, inside]
 
 
@@ -93,16 +82,14 @@ def learn_from_everybody(
     progress: Progress,
 ) -> OwnPredictor:
     """softmax(W Pi X): a source reads its private row, every other training slot its own features."""
-    from graphveil.learn import MLP, MixtureRows
-
     facts = curator.facts
     rest = np.setdiff1d(np.flatnonzero(curator.masks["train"]), sources)
     mixed = rows.with_own_rows(rest).matrix(facts.nodes)
 
-    def inputs(private: Graph, chosen: np.ndarray) -> MixtureRows:
-        return MixtureRows(centred(private, centre), mixed)
+    def inputs(private: Graph, chosen: np.ndarray) -> learn.MixtureRows:
+        return learn.MixtureRows(centred(private, centre), mixed)
 
-    network = MLP((facts.features + 1, facts.classes), bias=False)
+    network = learn.MLP((facts.features + 1, facts.classes), bias=False)
     examples = np.concatenate([sources, rest])
     descend_on_groups(curator, "gradient", network, inputs, own_optimizer(facts, learning_rate), examples, progress)
     return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
@@ -113,7 +100,7 @@ def learn_from_rows(
     layers: TwoLayers,
     rows: MixedRows,
     sources: np.ndarray,
-    optimizer: Optimizer,
+    optimizer: learn.Optimizer,
     progress: Progress,
     *,
     noisy_table: bool = False,
@@ -136,7 +123,7 @@ def learn_from_rows(
     steps = curator.gradients("gradient", prepare, rows=sources)
     parameters = torch.from_numpy(layers.parameters)
 
-    def query(prepared: Prepared, batch: np.ndarray | None) -> np.ndarray:
+    def query(prepared: tuple[np.ndarray, np.ndarray], batch: np.ndarray | None) -> np.ndarray:
         x, labels = prepared
         taken = slice(None) if batch is None else batch
         return mixed_gradient_sum(parameters.numpy(), sizes, x[taken], weights[taken], labels[taken], steps.clip)

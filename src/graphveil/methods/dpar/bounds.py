@@ -61,8 +61,7 @@ class Ranking(Options):
 
     def slots(self, masks: Mapping[str, np.ndarray]) -> np.ndarray:
         """The public slots among which PageRank runs, as a mask."""
-        inside: np.ndarray = masks["train"] | masks["calibration"] if self.inductive else np.ones_like(masks["train"])
-        return inside
+        return np.asarray(masks["train"] | masks["calibration"] if self.inductive else np.ones_like(masks["train"]))
 
 
 def row_releases(ranking: Ranking, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
@@ -71,9 +70,8 @@ def row_releases(ranking: Ranking, facts: PublicFacts, promise: Promise, mu: flo
     if ranking.select == "gm":
         bound = math.sqrt(2 * m) * ranking.row_clip
         lemma = "non-negative rows of norm C1 are at most sqrt 2 C1 apart, whatever happens to the graph; M of them"
-        return (
-            Release("pagerank", _gaussian(promise, bound, mu, m * candidates), payers(facts, promise, bound), lemma),
-        )
+        noise = _gaussian(promise, bound, mu, m * candidates)
+        return (Release("pagerank", noise, payers(facts, promise, bound), lemma),)
     each = mu / math.sqrt(2 if ranking.select == "em1" else 1)
     lemma = "entries lie in [0, C2]; M K choices with range 2 C2/scale each"
     picking: Mechanism = Exact()

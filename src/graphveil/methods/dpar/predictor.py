@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from graphveil.graph import Graph
 from graphveil.methods.common.branches import projected_rows
 from graphveil.methods.common.own_predictor import OwnPredictor
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class TwoLayers:
         shape = self.shape
         w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
         w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
-        logits: np.ndarray = np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T
-        return logits
+        return np.asarray(np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T)
 
     def rows(self, graph: Graph, index: np.ndarray | None = None) -> np.ndarray:
         """What the layers read (of the nodes in ``index``)."""
@@ -78,8 +76,6 @@ class Walk:
     inductive: bool
 
     def along(self, graph: Graph, own: np.ndarray) -> np.ndarray:
-        import scipy.sparse as sp
-
         if self.propagation == 0:
             return own
         senders, receivers = graph.lists.edge_index()

@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 from scipy.optimize import brentq
 
+from graphveil import learn
 from graphveil.methods.base import ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -40,11 +41,8 @@ class PublishedDpar(PublishedMethod, RankedMethod):
     """Private PageRank rows of sampled sources, then private training of two layers on these rows alone.
 
     Args:
-        select, rows, sources, picks, row_clip, entry_clip, pagerank, teleport, rho, inductive: as :class:`Ranking` says.
         column_norm: tau, the l1 norm of the columns of Pi.
-        pagerank_share, graph_rate, propagation: as in sound mode.
         batch_size, clip, learning_rate: B, C and the step size of 200 epochs of Adam.
-        hidden: width of the hidden layer.
     """
 
     card = Dpar.card
@@ -83,14 +81,12 @@ class PublishedDpar(PublishedMethod, RankedMethod):
         return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
-        from graphveil.learn import Adam
-
         sampled = curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
         sources = choose_sources(order, self.source_count(curator.facts), first=sampled)
         rows = release_rows(curator, self, sources, coins).clipped_columns(self.column_norm, order=1)
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
-        learn_from_rows(curator, layers, rows, sources, Adam(self.learning_rate), progress)
+        learn_from_rows(curator, layers, rows, sources, learn.Adam(self.learning_rate), progress)
         return RankedPredictor(layers, self.walk)
 
 

@@ -76,8 +76,7 @@ def top_entries(noisy: np.ndarray, picks: int) -> MixedRows:
 
 def unit_sum(values: np.ndarray) -> np.ndarray:
     """Rows divided by their sum; rows of zeros stay."""
-    divided: np.ndarray = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12)
-    return divided
+    return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
 
 
 def mixed_gradient_sum(

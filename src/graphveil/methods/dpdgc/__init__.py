@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import InputError
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
@@ -46,10 +47,8 @@ class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
         max_degree: entries kept of everybody's own list for learned codes at node level.
         row_norm: the norm c of a code; privacy-neutral.
         code_steps, code_rate, code_clip, code_learning_rate: Poisson gradient steps of the codes.
-        steps, clip, learning_rate: full-batch gradient steps of the classifier.
         classifier_share, centring: parts of mu^2, where records are private.
         code_share: the codes' part of the rest, which they share with the table (rr-labels: part of epsilon).
-        epochs, open_learning_rate, weight_decay, dropout: ordinary training of the classifier at edge level.
     """
 
     card = card("dpdgc")
@@ -123,14 +122,13 @@ class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
     def _codes(
         self, curator: Curator, coins: np.random.Generator, progress: Progress, lists: algorithm.ListsOf
     ) -> algorithm.Codes:
-        from graphveil.learn import GlobalMoment
         from graphveil.methods.dpdgc.codes import random_codes
 
         if not self._codes_released(curator.plan.promise):
             return None, 0.0
         match self.codes:
             case "learned":
-                optimizer = GlobalMoment(self.code_learning_rate)
+                optimizer = learn.GlobalMoment(self.code_learning_rate)
                 return algorithm.learned_codes(curator, self.width, optimizer, coins, progress, lists)
             case "random":
                 return random_codes(curator.facts.nodes, self.width, coins), 0.0

@@ -6,26 +6,24 @@ Just before noise is added, the norms of the codes are checked against c: a norm
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.errors import PrivacyError
+from graphveil.graph import Graph, Lists, SparseRows
+from graphveil.graph.unit import unit_array
 from graphveil.methods.common.aggregation import aggregate, plain_sum
 from graphveil.methods.common.branches import BranchPredictor, BranchShape
 from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import release_centre
 from graphveil.methods.common.private_training import descend_on_groups
+from graphveil.methods.common.trainer import Trainer
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.promise import Adjacency
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists, SparseRows
-    from graphveil.learn import Optimizer
-    from graphveil.methods.common.trainer import Trainer
-
-ListsOf = Callable[["Graph"], "Lists"]
+ListsOf = Callable[[Graph], Lists]
 Codes = tuple[np.ndarray | None, np.ndarray | float]  # W (None: everybody's own label) and b
 
 
@@ -56,7 +54,7 @@ def decouple(
 def learned_codes(
     curator: Curator,
     width: int,
-    optimizer: Optimizer,
+    optimizer: learn.Optimizer,
     coins: np.random.Generator,
     progress: Progress,
     lists: ListsOf,
@@ -81,8 +79,6 @@ def noisy_table(
     curator: Curator, codes: np.ndarray | None, offset: np.ndarray | float, lists: ListsOf, norm: float
 ) -> np.ndarray:
     """Z; without ``codes`` everybody sends their own label."""
-    from graphveil.graph.unit import unit_array
-
     promise = curator.plan.promise
     plain = codes is not None and promise.adjacency is not Adjacency.RECORD
 

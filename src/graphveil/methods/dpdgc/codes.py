@@ -62,5 +62,4 @@ def adjacency_rows(lists: Lists, weights: np.ndarray, rows: np.ndarray) -> Spars
 def random_codes(nodes: int, width: int, coins: np.random.Generator) -> np.ndarray:
     """Public unit vectors."""
     drawn = coins.normal(size=(nodes, width))
-    codes: np.ndarray = drawn / (np.linalg.norm(drawn, axis=1, keepdims=True) * (1 + 1e-12))
-    return codes
+    return np.asarray(drawn / (np.linalg.norm(drawn, axis=1, keepdims=True) * (1 + 1e-12)))

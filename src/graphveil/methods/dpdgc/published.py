@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.methods.base import EDGES, ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -42,9 +43,7 @@ class PublishedDpdgc(PaperBatches):
     """DPDGC with the paper's networks, bounds and accounting.
 
     Args:
-        width, hidden, row_norm: as in sound mode.
         max_degree: D, to which everybody's list is cut at node level.
-        epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches, for codes and classifier.
         open_epochs, dropout: Adam on batches for the classifier at edge level.
     """
 
@@ -91,11 +90,10 @@ class PublishedDpdgc(PaperBatches):
         table: Gaussian | Exact = Exact()
         moved, records = 1.0, facts.count("train")
         if promise.private:
-            group, reached = (
-                (1, 1) if public else ((promise.k or self.max_degree) + 1, promise.k or 2 * self.max_degree)
-            )
+            cap = self.max_degree
+            group, reached = (1, 1) if public else ((promise.k or cap) + 1, promise.k or 2 * cap)
             sigma, size = 2 * math.sqrt(group) * clip * scale, (facts.nodes + 1) * shape.width
-            slack, touched = 2 * summation_error(records, clip), true_group(promise, self.max_degree)
+            slack, touched = 2 * summation_error(records, clip), true_group(promise, cap)
             codes = DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=touched)
             claimed = self.row_norm * math.sqrt(reached)
             table = Gaussian(scale * claimed, facts.nodes * shape.width)
@@ -108,13 +106,11 @@ class PublishedDpdgc(PaperBatches):
         return releases[:2] if public else releases
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> BranchPredictor:
-        from graphveil.learn import Adam
-
         promise = curator.plan.promise
         opened = {"epochs": self.open_epochs, "dropout": self.dropout}
         train = self.trainer(curator, coins, progress, peeks=False, **opened)
         shape = self.shape(curator.facts, promise)
-        codes = partial(learned_codes, curator, self.width, Adam(self.learning_rate), coins, progress)
+        codes = partial(learned_codes, curator, self.width, learn.Adam(self.learning_rate), coins, progress)
         cap = self.max_degree if promise.level is Level.NODE else None
         return decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
 

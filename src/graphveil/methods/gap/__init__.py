@@ -45,14 +45,11 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
     """Noisy multi-hop aggregation between two trained stages.
 
     Args:
-        hops: number of noisy aggregations K.
         hidden: width of embeddings and of every hop; 0: none, both stages are linear and logits travel, the default where
             gradients are private; 64 elsewhere (as published).
         encoder_layers: layers of the encoder below its head where gradients are private, unless ``hidden`` is 0.
-        steps, learning_rate, clip: full-batch private gradient steps of encoder and classifier.
         encoder_share, classifier_share: parts of mu^2 for the two trained stages; the hops share the rest.
         centring: part of the encoder's share spent on a private mean of the features.
-        epochs, open_learning_rate, weight_decay, dropout: ordinary training at edge level.
     """
 
     card = card("gap")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.graph import Graph, Lists
+from graphveil.graph.unit import unit_array
 from graphveil.methods.common.own_predictor import release_centre
+from graphveil.methods.common.trainer import Trainer
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.privacy.curator import Curator
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists
-    from graphveil.methods.common.trainer import Trainer
-
-Sum = Callable[["Lists", np.ndarray, int], np.ndarray]  # lists, rows and public coins -> a row per node
+Sum = Callable[[Lists, np.ndarray, int], np.ndarray]  # lists, rows and public coins -> a row per node
 
 
 def perturb_aggregations(
@@ -28,8 +26,6 @@ def perturb_aggregations(
     progress: Progress,
 ) -> GapPredictor:
     """Centre, encoder, hops, classifier; absent slots send nothing at hop 1, later hops send released rows."""
-    from graphveil.graph.unit import unit_array
-
     predictor = GapPredictor.build(shape)
     predictor.tables["centre"] = release_centre(curator)
     for network in predictor.networks.values():

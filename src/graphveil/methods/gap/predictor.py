@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+from graphveil import learn
+from graphveil.graph import Graph
+from graphveil.graph.unit import unit_array
 from graphveil.methods.common.branches import ReleasedNumbers, branch_parameters
 from graphveil.methods.common.private_training import parameter_count
 from graphveil.methods.mlp import input_width
-
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-    from graphveil.learn import Network
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,13 @@ class GapPredictor(ReleasedNumbers):
 
     @classmethod
     def build(cls, shape: Shape) -> Self:
-        from graphveil.learn import MLP, Branches, SummedBranches
-
-        encoder: Network = SummedBranches(shape.encoder[:1], shape.classes)
-        classifier: Network = SummedBranches(shape.blocks, shape.classes)
+        encoder: learn.Network = learn.SummedBranches(shape.encoder[:1], shape.classes)
+        classifier: learn.Network = learn.SummedBranches(shape.blocks, shape.classes)
         if shape.encoder_layers:
-            encoder = MLP(shape.encoder, normalise=True)
+            encoder = learn.MLP(shape.encoder, normalise=True)
             if shape.raw:  # the paper normalises before it activates
-                encoder = Branches([shape.encoder[:-1]], shape.encoder[-1:])
-            classifier = Branches([(width, width) for width in shape.blocks], (shape.classes,))
+                encoder = learn.Branches([shape.encoder[:-1]], shape.encoder[-1:])
+            classifier = learn.Branches([(width, width) for width in shape.blocks], (shape.classes,))
         return cls(shape, {"encoder.": encoder, "classifier.": classifier})
 
     @property
@@ -76,8 +73,6 @@ class GapPredictor(ReleasedNumbers):
 
     def embedding(self, graph: Graph) -> np.ndarray:
         """X_0: unit rows, a function of each node's own features."""
-        from graphveil.graph.unit import unit_array
-
         own = self.own_inputs(graph)
         return self.encoder.embed(own).numpy() if self.shape.encoder_layers else unit_array(self.encoder(own).numpy())
 
@@ -88,5 +83,4 @@ class GapPredictor(ReleasedNumbers):
         return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
 
     def logits(self, graph: Graph) -> np.ndarray:
-        logits: np.ndarray = self.networks["classifier."](self.all_inputs(graph)).numpy()
-        return logits
+        return np.asarray(self.networks["classifier."](self.all_inputs(graph)).numpy())

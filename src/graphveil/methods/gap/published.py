@@ -39,9 +39,7 @@ class PublishedGap(PaperBatches):
     """GAP with the paper's network, accounting and unaccounted choice of epoch.
 
     Args:
-        hops, hidden, weight_decay, dropout: as in sound mode.
         max_degree: D, to which everybody's list is cut (not at edge level).
-        epochs, batch_size, learning_rate, clip: DP-Adam on Poisson batches; at edge level Adam on batches.
     """
 
     card = SoundGap.card

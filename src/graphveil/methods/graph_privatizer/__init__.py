@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import BucketResponse, NeighbourMean
+from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import card
@@ -31,7 +32,6 @@ class GraphPrivatizer(PropagatedMethod):
         mechanism: ``bucket``, ``krr`` (every slot is a bucket) or ``mean`` (the noisy mean of the released labels of one's
             contacts; needs a delta).
         edge_rounds: 1, or 2: half of the edge budget again on buckets (or rows) that were inferred from the first round.
-        others: as for ``lpgnn``.
     """
 
     card = card("graph-privatizer")
@@ -54,15 +54,12 @@ class GraphPrivatizer(PropagatedMethod):
         delta = promise.target_delta / self.edge_rounds
         unlabelled = facts.nodes > facts.count("train") + facts.count("calibration")
         asked = (("edges", facts.classes + unlabelled, RELEASED), ("edges-2", facts.classes, INFERRED))
-        return tuple(
-            Round(
-                name,
-                Part.EDGES,
-                NeighbourMean(share, bins, delta) if self.mechanism == "mean" else BucketResponse(share, bins, owned),
-                heard,
-            )
-            for name, bins, heard in asked[: self.edge_rounds]
-        )
+
+        def response(bins: int) -> Randomizer:
+            mean = self.mechanism == "mean"
+            return NeighbourMean(share, bins, delta) if mean else BucketResponse(share, bins, owned)
+
+        return tuple(Round(name, Part.EDGES, response(bins), heard) for name, bins, heard in asked[: self.edge_rounds])
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         found = super().public_statements(promise)

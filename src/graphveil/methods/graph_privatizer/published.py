@@ -9,38 +9,30 @@ from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacem
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import gaps
-from graphveil.methods.common.propagated_method import PAPER_SCALE, PaperLoss, PropagatedMethod
+from graphveil.methods.common.propagated_method import PublishedPropagatedMethod
 from graphveil.methods.graph_privatizer import GraphPrivatizer
 from graphveil.methods.options import NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, Local, Openness, Part
 
 
-class PublishedGraphPrivatizer(PropagatedMethod):
+class PublishedGraphPrivatizer(PublishedPropagatedMethod):
     """Contact u of v becomes u' among u's own contacts with s_alpha(u, u') >= threshold in the noisy features,
 
         P(u -> u) = e^eps/(e^eps + d - 1),   P(u -> u') = 1/(e^eps + d - 1),
 
     where candidates are all such contacts (``strategy="t"``) or the most similar one (``"m"``). This reads other people's
     lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
-
-    Args:
-        strategy, metric, alpha, threshold: of the replacement.
-        loss: ``drop``, ``forward`` or ``plain``.
-        others: as for ``lpgnn``.
     """
 
     card = GraphPrivatizer.card
     gaps = gaps("graph-privatizer")
     reads_everybody = True
-    input_scale = PAPER_SCALE
 
     strategy: Literal["t", "m"] = "t"
     metric: Literal["cosine", "euclidean"] = "cosine"
     alpha: Annotated[float, Range(0, 1)] = 0.0
     threshold: NonNegative = 0.0
-    loss: PaperLoss = "drop"
-    mode: Literal["published"] = "published"
 
     def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         replacement = NeighbourReplacement(

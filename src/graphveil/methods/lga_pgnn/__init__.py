@@ -22,9 +22,7 @@ class LdpGnn(PiecewiseGnn):
 
     Args:
         sampled: m, or ``argmin`` (of the variance) or ``paper``: max(1, min(d, floor(epsilon/2.42))).
-        lower, upper: the public range of every attribute.
         filled: a public guess of the share of attributes that are not zero; it only chooses m and the middle of the range.
-        others: of :class:`ReportGnn`.
     """
 
     card = card("ldp-gnn")
@@ -40,11 +38,6 @@ class LgaPgnn(Augmentation, LdpGnn):
     """LDP-GNN with augmented neighbourhoods for vertices below the median degree.
 
     The further neighbours are zero vectors, which do as well as generated ones.
-
-    Args:
-        augment: generate neighbours by a conditional auto-encoder, as published, instead of zero vectors.
-        samples: S, further neighbours of each such vertex (the mean is divided by degree + 1 + S).
-        others: as for ``ldp-gnn``.
     """
 
     card = card("lga-pgnn")

@@ -22,10 +22,6 @@ class LapGnn(RangedMethod, ReportGnn):
     """Laplace noise on every attribute, then the backbone.
 
     The paper does not state the scale; here it is the one that costs epsilon for the whole row, d (upper - lower)/epsilon.
-
-    Args:
-        lower, upper: the public range of every attribute.
-        others: of :class:`ReportGnn`.
     """
 
     card = card("lap-gnn")
@@ -38,12 +34,7 @@ class LapGnn(RangedMethod, ReportGnn):
 
 
 class RandomFeaturesGnn(ReportGnn):
-    """RFGNN: the backbone on standard normal numbers; no feature is read, so whatever it reaches comes from edges and labels.
-
-    Args:
-        width: columns of random numbers.
-        others: of :class:`ReportGnn`.
-    """
+    """RFGNN: the backbone on ``width`` standard normal numbers; whatever it reaches comes from edges and labels."""
 
     card = card("random-features-gnn")
     reads_features = False
@@ -68,9 +59,7 @@ class RandGnn(RandomFeaturesGnn):
 class DegreeGnn(ReportGnn):
     """OHTGNN: the backbone on the degree of every vertex, one-hot; degrees are read from public edges.
 
-    Args:
-        width: columns; all degrees from ``width`` - 1 on share the last one.
-        others: of :class:`ReportGnn`.
+    All degrees from ``width`` - 1 on share the last column.
     """
 
     card = card("degree-gnn")

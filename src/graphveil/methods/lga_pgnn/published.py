@@ -23,7 +23,6 @@ class PublishedLdpGnn(PiecewiseGnn):
         sampled: m, or ``paper`` (max(1, min(d, floor(epsilon/2.42)))) or ``argmin`` (of the variance).
         per_dimension: ``eps_over_m``, or ``eps`` as Algorithm 1 is printed (costs m epsilon).
         filled: a public guess of the share of attributes that are not zero; read by ``sampled="argmin"`` only.
-        others: as in sound mode.
     """
 
     card = LdpGnn.card
@@ -46,13 +45,7 @@ class PublishedLdpGnn(PiecewiseGnn):
 
 
 class PublishedLgaPgnn(Augmentation, PublishedLdpGnn):
-    """LDP-GNN with S generated neighbours for every vertex below the median degree, drawn once.
-
-    Args:
-        augment: generate neighbours; else take zero vectors.
-        samples: S.
-        others: as for ``ldp-gnn``.
-    """
+    """LDP-GNN with S generated neighbours for every vertex below the median degree, drawn once."""
 
     card = LgaPgnn.card
 

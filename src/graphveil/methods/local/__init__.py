@@ -40,7 +40,6 @@ class LocalRecipe(AdamOptions, LocalMethod):
         degrees: ``public`` (the server knows how many contacts everybody has) or ``noisy``: it takes the sum of the noisy
             counts instead, and the edge epsilon covers an undirected edge that comes or goes, in both lists together.
         dispersion: how much more the labels of one's contacts vary than independent draws (0: not at all); histograms only.
-        epochs, learning_rate, weight_decay: Adam for the heads.
     """
 
     card = card("local")

@@ -27,15 +27,7 @@ from graphveil.methods.common.own_predictor import GROWTH, own_optimizer
 from graphveil.methods.common.private_training import calibrated, descend_privately, full_batch_release
 from graphveil.methods.common.scores import KIND, ScoresPredictor
 from graphveil.methods.model import Predictor
-from graphveil.methods.nip_gnn.algorithm import (
-    LABEL_LEMMA,
-    RESERVE,
-    first_messages,
-    gaussian_tables,
-    laplace_tables,
-    release_tables,
-    table_parts,
-)
+from graphveil.methods.nip_gnn import algorithm
 from graphveil.methods.options import Count, Natural, NonNegative, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -58,11 +50,8 @@ class NipGnn(PrivateMethod):
         hops, width: K, width of the public projection.
         hidden: width of the network; 0 for none, the default on private gradients; 64 with ``labels="rr"``.
         spread: receiver scales lie between 1/spread and spread.
-        tau: the residual's threshold.
-        labels: ``gradients`` or ``rr``.
         noise: ``gaussian``, or ``laplace`` for a pure epsilon (with ``labels="rr"``).
         messages: what is aggregated first: ``features``, ``labels``, or ``rr-labels`` (with ``labels="rr"``).
-        steps, clip, learning_rate: full-batch private gradients.
         epochs, open_learning_rate: training on released values (``labels="rr"``).
     """
 
@@ -114,10 +103,10 @@ class NipGnn(PrivateMethod):
     def _gaussian_releases(self, facts: PublicFacts, promise: Promise, mu: float) -> tuple[Release, ...]:
         """Shares of mu^2; randomised labels cost C epsilon."""
         labels, shape, responses = self.split[2], self.shape(facts), self.labels == "rr"
-        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        parts = algorithm.table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
         total = sum(parts.values()) + (0.0 if responses else labels)
         start = 2 if self.messages == "rr-labels" else 1
-        tables = gaussian_tables(parts, total, shape.width, start, facts, promise, mu)
+        tables = algorithm.gaussian_tables(parts, total, shape.width, start, facts, promise, mu)
         if responses:
             return self._with_labels(tables, facts, promise, labels * promise.epsilon)
         stage: dict[str, Any] = {"steps": self.steps, "clip": self.clip, "growth": GROWTH}
@@ -126,24 +115,24 @@ class NipGnn(PrivateMethod):
 
     def _pure_releases(self, facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
         """Laplace tables and randomised labels whose epsilons add up to the promise's, without any delta."""
-        parts = table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
+        parts = algorithm.table_parts(*self.split[:2], self.hops, self.allocation == "adaptive")
         total = sum(parts.values()) + self.split[2]
-        tables = laplace_tables(parts, total, self.shape(facts).width, facts, promise)
-        return self._with_labels(tables, facts, promise, self.split[2] / total * promise.epsilon * RESERVE)
+        tables = algorithm.laplace_tables(parts, total, self.shape(facts).width, facts, promise)
+        return self._with_labels(tables, facts, promise, self.split[2] / total * promise.epsilon * algorithm.RESERVE)
 
     def _with_labels(
         self, tables: tuple[Release, ...], facts: PublicFacts, promise: Promise, epsilon: float
     ) -> tuple[Release, ...]:
         """Randomised labels come first where they are the messages."""
-        labels = label_release("labels", facts, promise, epsilon, LABEL_LEMMA)
+        labels = label_release("labels", facts, promise, epsilon, algorithm.LABEL_LEMMA)
         return (labels, *tables) if self.messages == "rr-labels" else (*tables, labels)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         shape = self.shape(curator.facts)
         labels = noisy_labels(curator, "labels") if self.messages == "rr-labels" else None
-        tables = release_tables(
+        tables = algorithm.release_tables(
             curator,
-            first_messages(self.messages, shape, labels),
+            algorithm.first_messages(self.messages, shape, labels),
             order=1 if self.noise == "laplace" else 2,
             hops=self.hops,
             spread=self.spread if self.allocation == "adaptive" else None,

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.graph import Graph
+from graphveil.graph.unit import unit_array
 from graphveil.methods.common.aggregation import aggregate, hop_release, payers
 from graphveil.methods.common.branches import BranchShape, projected_rows
 from graphveil.methods.common.labels import label_rows, one_hot
@@ -26,10 +27,7 @@ from graphveil.privacy.mechanisms import Exact, Laplace, Mechanism
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Promise, Relation
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph
-
-    Messages = Callable[[Graph], np.ndarray]
+Messages = Callable[[Graph], np.ndarray]
 
 LABEL_LEMMA = "one training record has one label"
 L1_LEMMA = "messages of l1 norm 1 split over the own list by the receivers' scales"
@@ -86,8 +84,6 @@ def release_tables(
 
     ``order``: 1 for Laplace noise, 2 for Gaussian; ``spread`` None: no receiver scales; ``tau`` None: no residual.
     """
-    from graphveil.graph.unit import unit_array
-
     promise, nodes = curator.plan.promise, curator.facts.nodes
     scales = np.ones(nodes)
 
@@ -97,9 +93,8 @@ def release_tables(
         return aggregate(private.lists, rows, promise)
 
     if spread is not None:
-        scales = receiver_scales(
-            curator.release("influence", lambda private: plain(private, messages(private))), spread
-        )
+        heard = curator.release("influence", lambda private: plain(private, messages(private)))
+        scales = receiver_scales(heard, spread)
     query = lambda private: scaled_sum(private.lists, messages(private), scales, order)
     start = unit_array(curator.release("aggregation", query) * scales[:, None])
     tables = [start]

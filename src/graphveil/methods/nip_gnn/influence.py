@@ -26,8 +26,7 @@ def l1_rows(graph: Graph) -> np.ndarray:
     import torch
 
     rows = graph.rows.matmul(torch.eye(graph.features, dtype=torch.float64)).numpy()
-    unit: np.ndarray = rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300)
-    return unit
+    return np.asarray(rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300))
 
 
 def influence_ranks(graph: Graph, rounds: int, coins: np.random.Generator) -> np.ndarray:
@@ -82,5 +81,4 @@ def scaled_sum(lists: Lists, rows: np.ndarray, scales: np.ndarray, order: int = 
     mass = np.bincount(senders, weights=scales[receivers] ** -float(order), minlength=lists.nodes)
     weights = np.where(mass > 0, np.maximum(mass, 1e-300) ** (-1 / order), 0.0) * (1 - 1e-12)
     messages = np.trunc(weights[:, None] * rows / GRID) * GRID
-    whitened: np.ndarray = lists.aggregate(messages) / scales[:, None]
-    return whitened
+    return np.asarray(lists.aggregate(messages) / scales[:, None])

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graph import Graph, Lists
 from graphveil.methods.base import ZERO_OUT, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
@@ -32,9 +33,6 @@ from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
-if TYPE_CHECKING:
-    from graphveil.graph import Graph, Lists
-
 AS_STATED = "as the paper states it"
 CEILING, SCALES, DEGREES, CUT = gaps("nip-gnn")
 ADVICE = "raise max_edges, or use mode='sound', which releases no edges"
@@ -45,14 +43,11 @@ class PublishedNipGnn(PublishedMethod):
     """Influence-dependent Laplace noise, randomised and thinned edges, randomised labels, calibrated aggregation.
 
     Args:
-        allocation, residual, hops: as in sound mode.
         degree_sampling: thin the noisy edges by true degrees; False is the ablation.
         aggregation_share, edge_share, label_share: the split of epsilon into A, B and C (the paper does not say).
-        hidden: width of the network.
         beta_rule, s_rule: readings of eq. 11 and of s.
         influence_rounds, max_degree: T and D_max (lists longer than that are cut, section 5.2.5).
         max_edges: the number of noisy edges above which it refuses.
-        epochs, learning_rate: training on released values.
     """
 
     card = NipGnn.card
@@ -138,8 +133,7 @@ class PublishedNipGnn(PublishedMethod):
 
         def sums(private: Graph) -> np.ndarray:
             rows = l1_rows(private) if private.features else np.ones((private.nodes, 1))
-            whitened: np.ndarray = subgraph(private).aggregate(rows) * unit
-            return whitened
+            return np.asarray(subgraph(private).aggregate(rows) * unit)
 
         return np.asarray(curator.release("aggregation", sums) / unit)
 

@@ -8,7 +8,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import card
-from graphveil.methods.common.propagated_method import PropagatedMethod
+from graphveil.methods.common.propagated_method import PropagatedMethod, PublishedPropagatedMethod
 from graphveil.methods.common.reporting import Backbone
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
@@ -24,8 +24,6 @@ class Lpgnn(PropagatedMethod):
     Args:
         features: ``reports``, or ``random``: public random numbers in their place, while the promise withholds features; on
             public edges the network learns as much from these (the propagated noise says where in the graph one is).
-        lower, upper: the public range of every attribute.
-        others: of :class:`PropagationOptions`.
     """
 
     card = card("lpgnn")
@@ -47,3 +45,11 @@ class Lpgnn(PropagatedMethod):
         if self.reads_features:
             return super().heard_rows(server)
         return server.coins.standard_normal((server.facts.nodes, self.compress))
+
+
+class PublishedLpgnn(PublishedPropagatedMethod):
+    """Reports and KProp as in sound mode, the Drop loss; the claim needs nothing but public ranges, so the certificate holds."""
+
+    card = Lpgnn.card
+
+    backbone: Backbone = "sage"

@@ -1,8 +1,7 @@
 """DP-MLP: features only, trained with differentially private gradients.
 
 Default network ``own``: the own predictor of Ballot (``common/own_predictor.py``), 50 full-batch steps, exact Gaussian
-composition. Network ``paper``: the three layers of 64 with SELU that the papers use, DP-Adam on Poisson batches. As the papers
-have it: ``published.py``.
+composition. Network ``paper``: the three layers of 64 with SELU that the papers use, DP-Adam on Poisson batches.
 
 Formal guarantee: edges are never read, so one record moves the mean and one row of each gradient sum whatever the adjacency;
 the same promise therefore holds for every node and k-neighbour adjacency, and edge level costs nothing.
@@ -12,25 +11,25 @@ Tests: ``tests/methods/test_dp_mlp.py``, ``tests/audit/test_conformance.py``.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from graphveil import learn
 from graphveil.methods.base import EDGES, PrivateMethod, guarantees
-from graphveil.methods.card import card
+from graphveil.methods.card import card, gaps
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own, own_releases
 from graphveil.methods.common.private_training import poisson_batches, poisson_release
-from graphveil.methods.common.trainer import FullBatch, private_trainer, records_are_public
+from graphveil.methods.common.trainer import FullBatch, PaperBatches, private_trainer, records_are_public
 from graphveil.methods.mlp import Mlp, NetworkPredictor, PaperNetwork
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, Positive
+from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Plan, calibrate_scale
-from graphveil.privacy.promise import Adjacency, Promise
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
-
-if TYPE_CHECKING:
-    from graphveil.methods.model import Predictor
 
 PEOPLE = (Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.NODE, Adjacency.K_NEIGHBOR)
 
@@ -40,7 +39,6 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
 
     Args:
         network: ``own`` (linear, centred; default) or ``paper`` (three layers of 64, DP-Adam).
-        steps, learning_rate, clip: gradient steps, step size and clipping norm of the own network.
         centring: share of the budget for the private mean of the own network; 0 turns centring off.
         batch_size, paper_learning_rate, paper_clip: DP-Adam of the paper network.
         hidden, layers, epochs: the paper network, and the ordinary network at edge level.
@@ -69,15 +67,39 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
         return Plan(promise, facts, (release(scale),))
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
-        from graphveil.learn import Adam
-
         if records_are_public(curator.plan.promise):
             ordinary = Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs)
             return ordinary.learn(curator, coins, progress)
         if self.network == "own":
             return learn_own(curator, self.learning_rate, progress)
-        train = private_trainer(curator, lambda: Adam(self.paper_learning_rate), progress)
+        train = private_trainer(curator, lambda: learn.Adam(self.paper_learning_rate), progress)
         return self.train_network("gradient", curator.facts, train, coins)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         return (OwnPredictor if config["kind"] == "own" else NetworkPredictor).restore(config, arrays)
+
+
+class PublishedDpMlp(PaperNetwork, PaperBatches):
+    """The papers' network on raw features, accounting (``privacy/accounting/paper.py``) and unaccounted choice of epoch."""
+
+    card = DpMlp.card
+    gaps = gaps("dp-mlp")
+    predictor = NetworkPredictor
+    supports = DpMlp.supports
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        if records_are_public(promise):
+            return Plan(promise, facts, ())
+        sides = 2 if promise.relation is Relation.REPLACE else 1
+        batches = steps, rate = self.batches(facts)
+        noise = sides * claimed_noise(promise, steps=steps, rate=rate)
+        size, records = self.network_size(facts, raw=True), facts.count("train")
+        release = poisson_release("gradient", promise, records, size, batches, self.clip, noise)
+        return Plan(promise, facts, (release,), claim=promise.epsilon, gaps=self.gaps, provable=False)
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> NetworkPredictor:
+        if curator.plan.promise.level is Level.NONE:
+            ordinary = Mlp(hidden=self.hidden, layers=self.layers, epochs=self.epochs)
+            return ordinary.learn(curator, coins, progress)
+        train = self.trainer(curator, coins, progress)
+        return self.train_network("gradient", curator.facts, train, coins, raw=True)

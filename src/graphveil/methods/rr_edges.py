@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.exchange.randomizers import EdgeListResponse
+from graphveil.exchange.randomizers import EdgeListResponse, TwoHopResponse
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
-from graphveil.methods.card import card
-from graphveil.methods.common.propagated_method import PropagatedMethod
+from graphveil.methods.card import card, gaps
+from graphveil.methods.common.propagated_method import PropagatedMethod, PublishedPropagatedMethod
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
@@ -24,7 +24,6 @@ class RrEdges(PropagatedMethod):
 
     Args:
         max_edges: refuse to make more reported entries than this (in expectation n^2/(e^(eps/2) + 1)).
-        others: as for ``lpgnn``.
     """
 
     card = card("rr-edges")
@@ -46,3 +45,28 @@ class RrEdges(PropagatedMethod):
     def reported_lists(self, server: Server, rows: Any) -> Contacts:
         lists: Contacts = server.ask("edges")
         return lists
+
+
+class PublishedRrEdges(PublishedPropagatedMethod):
+    """Only the bits within two hops flip, with the whole budget each: no client could do that and no epsilon bounds it.
+
+    Args:
+        max_edges: refuse to make more entries within two hops than this.
+    """
+
+    card = RrEdges.card
+    gaps = gaps("rr-edges")
+    lengths_public = False
+    reads_everybody = True
+
+    max_edges: Count = 50_000_000
+
+    def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
+        response = TwoHopResponse(self.list_budget(promise), None, self.max_edges)
+        return (Round("edges", Part.EDGES, response, "contacts of contacts"),)
+
+    def claimed(self, promise: Local) -> float:
+        return promise.epsilon
+
+    def reported_lists(self, server: Server, rows: Any) -> Contacts:
+        return server.ask_everybody("edges")
