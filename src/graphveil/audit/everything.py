@@ -19,12 +19,7 @@ LOCAL_PROMISES = (("withheld", 1.0, "raw"), (1.0, 1.0, "raw"), ("withheld", 1.0,
 
 
 def audit_everything(
-    epsilon: float = 4.0,
-    *,
-    runs: int = 2,
-    seed: int = 0,
-    modes: tuple[str, ...] = MODES,
-    progress: Progress = silent,
+    epsilon: float = 4.0, *, runs: int = 2, seed: int = 0, modes: tuple[str, ...] = MODES, progress: Progress = silent
 ) -> list[Audit]:
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method

@@ -73,11 +73,7 @@ def undirected(x: Array, y: np.ndarray, arcs: np.ndarray, classes: int, **masks:
 
 
 def neighbours(
-    data: Data,
-    names: dict[str, int],
-    promise: Promise,
-    seed: int = 0,
-    weaker: Mapping[str, Adjacency] | None = None,
+    data: Data, names: dict[str, int], promise: Promise, seed: int = 0, weaker: Mapping[str, Adjacency] | None = None
 ) -> Iterator[Neighbour]:
     """The neighbours of ``data`` under ``promise``: one per named node (or edge), and random ones.
 
