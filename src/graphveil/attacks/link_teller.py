@@ -74,16 +74,8 @@ class LinkTeller:
         known = knowledge or Knowledge.of(graph)
         known.check(pairs.nodes)
         asked = data if knowledge is None else with_rows(data, known.rows)
-        found = influence(
-            target,
-            asked,
-            pairs.first,
-            pairs.second,
-            self.perturbation,
-            form=self.form,
-            max_queries=self.max_queries,
-            progress=progress,
-        )
+        ends, how = (pairs.first, pairs.second), self.perturbation
+        found = influence(target, asked, *ends, how, self.form, self.max_queries, progress)
         facts = {"form": found.form, "queries": found.queries}
         if pairs.sampling is Sampling.DENSITY:
             facts["at_belief"] = at_beliefs(pairs.joined, found.values)
@@ -124,7 +116,6 @@ def influence(
     receivers: np.ndarray,
     senders: np.ndarray,
     perturbation: Perturbation | None = None,
-    *,
     form: str = "auto",
     max_queries: int = MAX_QUERIES,
     progress: Progress = silent,

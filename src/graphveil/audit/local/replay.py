@@ -116,8 +116,8 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     """The run ``heard`` again on :func:`unseen_changed`, with its reports; what came out differently."""
     if heard.clients.reads_everybody:
         return []
-    rounds = heard.server.rounds.values()
-    told = method.lengths_public and not any(_hides_lengths(round) for round in rounds)
+    edges = [round.randomizer for round in heard.server.rounds.values() if round.part is Part.EDGES]
+    told = method.lengths_public and not any(getattr(one, "lengths", "public") == "hidden" for one in edges)
     other = unseen_changed(method.validated(data, "raise"), promise, lengths_public=told)
     plan = method.plan(method.facts_for(other, promise), promise)
     if plan.steps != heard.server.plan.steps:
@@ -142,9 +142,8 @@ def unseen_changed(graph: Graph, promise: Local, lengths_public: bool) -> Graph:
     if Part.FEATURES not in promise.raw:
         rows = rows.take(np.roll(np.arange(nodes), 1))
     if Part.LABELS not in promise.raw:
-        labels = np.where(
-            labels >= 0, (labels + 1 + np.arange(nodes) % max(graph.classes - 1, 1)) % graph.classes, labels
-        )
+        others = (labels + 1 + np.arange(nodes) % max(graph.classes - 1, 1)) % graph.classes
+        labels = np.where(labels >= 0, others, labels)
     if Part.EDGES not in promise.raw:
         reported = not isinstance(promise.edges, Openness)
         lists = _other_lists(lists, keep_lengths=lengths_public and reported)
@@ -161,10 +160,6 @@ def _other_lists(lists: Lists, keep_lengths: bool) -> Lists:
     moved = (senders + 1 + (place + nodes // 3 + 1) % (nodes - 1)) % nodes
     kept = np.ones(len(senders), dtype=bool) if keep_lengths else (senders + receivers) % 3 > 0
     return Lists.from_edge_index(np.stack([senders, moved])[:, kept], nodes)
-
-
-def _hides_lengths(round: Any) -> bool:
-    return round.part is Part.EDGES and getattr(round.randomizer, "lengths", "public") == "hidden"
 
 
 def _same_predictor(one: Any, other: Any) -> bool:
