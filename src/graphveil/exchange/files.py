@@ -78,9 +78,8 @@ class ReportsFile:
     def rounds(self) -> dict[str, tuple[Round, str]]:
         """By name the rounds answered here, each with the digest of what it heard."""
         try:
-            return {
-                entry["name"]: (Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]
-            }
+            made = [(Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]]
+            return {round.name: (round, heard) for round, heard in made}
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
 
@@ -102,6 +101,8 @@ class ReportsFile:
 
 class Files:
     """Reports of one or several holders, in one or several rounds."""
+
+    reads_everybody = False
 
     def __init__(self, paths: list[Path]) -> None:
         if not paths:
@@ -159,10 +160,6 @@ class Files:
             if heard is not None and listened != heard.digest:
                 raise InputError(f"{file.path}: round {round.name!r} was answered after hearing another broadcast")
             yield self.report(file, made)
-
-    @property
-    def reads_everybody(self) -> bool:
-        return False
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
         raise PrivacyError(
@@ -227,8 +224,9 @@ class Files:
         kept: dict[str, tuple[Path, Any]] = {}
         rounds: dict[str, Round] = {}
         for file in self._files:
+            rounds |= {name: made for name, (made, _) in file.rounds.items()}
             answers: dict[str, Any] = {
-                name: [made.release(0).to_json(), heard] for name, (made, heard) in file.rounds.items()
+                n: [made.release(0).to_json(), heard] for n, (made, heard) in file.rounds.items()
             }
             answers |= {f"raw {part}": file.body["attributes"] for part in Part if file.raw(part)}
             for name, how in answers.items():
@@ -237,11 +235,8 @@ class Files:
                     raise InputError(
                         f"{file.path} was made under another promise or with other randomizers than {first}"
                     )
-            rounds |= {name: made for name, (made, _) in file.rounds.items()}
         budgets: dict[str, Any] = {}
         for part in Part:
-            asked = {
-                file.answered(part): file.body["promise"][part.value] for file in self._files if file.answered(part)
-            }
+            asked = {names: f.body["promise"][part.value] for f in self._files if (names := f.answered(part))}
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))

@@ -125,9 +125,8 @@ class Privatizer:
         parts: dict[Part, Any] = {Part.FEATURES: batch.rows, Part.LABELS: batch.labels}
         if self.heard is not None and batch.contacts is not None:
             parts[Part.EDGES] = self.heard.lists(batch.ids, batch.contacts, own)
-        client = Client(
-            own, {part: one for part, one in parts.items() if one is not None}, self.rounds, noise, self.holder
-        )
+        records = {part: one for part, one in parts.items() if one is not None}
+        client = Client(own, records, self.rounds, noise, self.holder)
         found: dict[str, Any] = {"id": batch.ids} | self._in_the_clear(batch)
         for round in self.rounds:
             heard = None if self.heard is None or round.part is not Part.EDGES else self.heard.values

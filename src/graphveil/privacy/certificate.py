@@ -66,7 +66,10 @@ class Certificate:
         """
         costs = paid(plan, releases)
         proved = plan.promise.total(costs) if plan.provable and plan.promise.level is not Level.NONE else math.inf
-        delta = spent_delta(plan.promise, releases)
+        delta = plan.promise.delta
+        if plan.promise.level is Level.LOCAL:  # the sum of what the rounds state
+            losses = [release.mechanism.loss(1.0) for release in releases]
+            delta = sum(loss.delta for loss in losses if isinstance(loss, Stated)) if losses else 0.0
         return cls(
             promise=plan.promise,
             facts=plan.facts,
@@ -185,14 +188,6 @@ def implied(plan: Plan, releases: tuple[Release, ...]) -> dict[str, float | None
     strict = plan.epsilon(rare.target_delta) if plan.adaptive else rare.total(plan.costs(releases, rare))
     further["epsilon at delta/100"] = finite(strict)
     return {**further, **plan.implied}
-
-
-def spent_delta(promise: Promise, releases: tuple[Release, ...]) -> float | None:
-    """The promised delta; in the local model the sum of what the rounds state."""
-    if promise.level is not Level.LOCAL:
-        return promise.delta
-    losses = [release.mechanism.loss(1.0) for release in releases]
-    return sum(loss.delta for loss in losses if isinstance(loss, Stated)) if losses else 0.0
 
 
 def digest(body: Mapping[str, Any]) -> str:

@@ -127,11 +127,8 @@ class Local(Promise):
         return costs[VERTEX] + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
 
     def kept(self, epsilon: float, delta: float) -> bool:
-        return (
-            math.isfinite(epsilon)
-            and epsilon <= self.epsilon * (1 + ROUNDING) + ROUNDING
-            and delta <= self.target_delta
-        )
+        most = self.epsilon * (1 + ROUNDING) + ROUNDING
+        return math.isfinite(epsilon) and epsilon <= most and delta <= self.target_delta
 
     def asked(self, part: Part) -> str:
         value = self.budget(part)

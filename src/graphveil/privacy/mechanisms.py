@@ -80,7 +80,7 @@ class Mechanism(ABC):
     @property
     def size(self) -> int | None:
         """How many numbers the clean value must have, where the plan says so."""
-        return None
+        return getattr(self, "dimension", None)
 
     @property
     def sums(self) -> NoisySums | None:
@@ -147,10 +147,6 @@ class _Normal(_Noisy):
     @property
     def added(self) -> Added:
         return Added.gaussian(self.sigma)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
 
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return _euclidean(before, after)
@@ -223,10 +219,6 @@ class Laplace(_Noisy):
     @property
     def added(self) -> Added:
         return Added.laplace(self.scale)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
 
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return float(np.abs(_change(before, after)).sum())
@@ -392,10 +384,6 @@ class EdgeFlips(_Noisy):
     @property
     def flips(self) -> BitFlips:
         return BitFlips(self.epsilon)
-
-    @property
-    def flip_probability(self) -> float:
-        return self.flips.flip
 
     def loss(self, sensitivity: float) -> Loss:
         return Pure(self.epsilon * sensitivity)
