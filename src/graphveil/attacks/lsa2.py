@@ -25,8 +25,7 @@ REFERENCE = "same method without edges"
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """above / below, and 0 where there is nothing to divide by."""
-    quotient: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return quotient
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -34,8 +33,7 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _centred(a: np.ndarray) -> np.ndarray:
-    moved: np.ndarray = a - a.mean(axis=1, keepdims=True)
-    return moved
+    return np.asarray(a - a.mean(axis=1, keepdims=True))
 
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]

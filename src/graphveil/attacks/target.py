@@ -64,9 +64,7 @@ def posteriors(target: Any, data: Any) -> np.ndarray:
     answer = np.asarray(found, dtype=np.float64)
     nodes = data.nodes if isinstance(data, Graph) else int(data.num_nodes)
     if answer.ndim != 2 or answer.shape[0] != nodes:
-        raise InputError(
-            f"predict_proba gave shape {answer.shape} for {nodes} nodes: one row of probabilities per node"
-        )
+        raise InputError(f"predict_proba gave shape {answer.shape} for {nodes} nodes: one row of probabilities each")
     if not np.isfinite(answer).all() or answer.min() < 0 or np.abs(answer.sum(axis=1) - 1).max() > 1e-3:
         raise InputError("predict_proba gave rows that are no probabilities: they must be positive and add up to 1")
     return answer

@@ -45,10 +45,9 @@ def dense(data: Data) -> Data:
     """The same graph with ordinary features: neighbours are made by changing rows."""
     if data.x.layout is torch.strided:
         return data
-    if data.x.shape[0] * data.x.shape[1] > MOST_NUMBERS:
-        raise InputError(
-            f"an audit keeps features dense, and these are {data.x.shape[0]} x {data.x.shape[1]}: take a smaller graph"
-        )
+    rows, width = data.x.shape
+    if rows * width > MOST_NUMBERS:
+        raise InputError(f"an audit keeps features dense, and these are {rows} x {width}: take a smaller graph")
     other = data.clone()
     other.x = data.x.to_dense()
     return other

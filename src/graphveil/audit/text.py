@@ -72,7 +72,7 @@ def report_text(audit: Audit) -> str:
     lines += [f"  Checked     {line}" for line in audit.checks]
     lines += [f"  Note        {line}" for line in audit.notes]
     lines.append(
-        f"  False alarm a method without fault is called violated with probability at most {audit.false_alarm:.1e}"
+        f"  False alarm a faultless method is called violated with probability at most {audit.false_alarm:.1e}"
     )
     return "\n".join(part for line in lines for part in textwrap.wrap(line, 140, subsequent_indent=" " * 14))
 

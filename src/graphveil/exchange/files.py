@@ -162,9 +162,7 @@ class Files:
             yield self.report(file, made)
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        raise PrivacyError(
-            f"round {round.name!r} reads everybody's lists: no client could answer it, so no file has it"
-        )
+        raise PrivacyError(f"round {round.name!r} reads everybody's lists: no client could answer it, no file has it")
 
     def reports(self) -> Iterator[tuple[Path, Report]]:
         """All reports of all rounds, each with the file it stands in."""
@@ -213,10 +211,8 @@ class Files:
         targets = np.array([self._slot.get(name, -1) for name in names.to_pylist()], dtype=np.int64)
         if (targets < 0).any():
             at = int(np.argmax(targets < 0))
-            who, unknown = file.ids[int(owners[at])], names[at].as_py()
-            raise InputError(
-                f"{file.path}: vertex {who!r} lists {unknown!r}, who has not reported: unknown neighbour id"
-            )
+            who, whom = file.ids[int(owners[at])], names[at].as_py()
+            raise InputError(f"{file.path}: vertex {who!r} lists {whom!r}, who has not reported: unknown neighbour id")
         return Contacts.of_pairs(owners, targets, len(file.ids))
 
     def _merged(self) -> tuple[dict[str, Round], Local]:
@@ -225,16 +221,12 @@ class Files:
         rounds: dict[str, Round] = {}
         for file in self._files:
             rounds |= {name: made for name, (made, _) in file.rounds.items()}
-            answers: dict[str, Any] = {
-                n: [made.release(0).to_json(), heard] for n, (made, heard) in file.rounds.items()
-            }
+            answers: dict[str, Any] = {n: [one.release(0).to_json(), heard] for n, (one, heard) in file.rounds.items()}
             answers |= {f"raw {part}": file.body["attributes"] for part in Part if file.raw(part)}
             for name, how in answers.items():
                 first, before = kept.setdefault(name, (file.path, how))
                 if before != how:
-                    raise InputError(
-                        f"{file.path} was made under another promise or with other randomizers than {first}"
-                    )
+                    raise InputError(f"{file.path} was made under another promise or other randomizers than {first}")
         budgets: dict[str, Any] = {}
         for part in Part:
             asked = {names: f.body["promise"][part.value] for f in self._files if (names := f.answered(part))}

@@ -68,13 +68,9 @@ class Privatizer:
         for part in Part:
             spent = sum(round.randomizer.cost for round in self.rounds if round.part is part)
             if spent > self.promise.share(part) * (1 + 1e-9):
-                raise PrivacyError(
-                    f"{part}: the rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed"
-                )
+                raise PrivacyError(f"{part}: rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed")
             if not spent and not isinstance(self.promise.budget(part), Openness):
-                raise InputError(
-                    f"{part}: {self.promise.asked(part)} is asked for, but no round answers it (--broadcast?)"
-                )
+                raise InputError(f"{part}: {self.promise.asked(part)} is asked for, no round answers it (--broadcast?)")
 
     def run(self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Write ``out`` and its description, complete or not at all; returns what was done."""

@@ -105,9 +105,7 @@ class Certificate:
     def per_holder(self) -> dict[str, float | None]:
         """Features and labels of all vertices of a holder at once (group privacy); their contact lists are not counted in."""
         one = self.per_vertex
-        return {
-            holder: 0.0 if not count else None if one is None else count * one for holder, count in self.holders.items()
-        }
+        return {name: 0.0 if not size else None if one is None else size * one for name, size in self.holders.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -94,10 +94,8 @@ def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
         f"              one undirected edge, in all lists{_change(certificate)}: {_shown(costs[EDGE], True)}",
     ]
     for holder, cost in certificate.per_holder.items():
-        count = certificate.holders[holder]
-        found.append(
-            f"              features and labels of all {count} vertices of holder {holder!r}: {_shown(cost, True)}"
-        )
+        whose = f"all {certificate.holders[holder]} vertices of holder {holder!r}"
+        found.append(f"              features and labels of {whose}: {_shown(cost, True)}")
     return found
 
 

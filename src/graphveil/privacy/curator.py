@@ -142,9 +142,7 @@ class Curator:
         if mechanism.size is not None and clean.size != mechanism.size:
             raise PrivacyError(f"release {release.name!r} has {clean.size} numbers, the plan says {mechanism.size}")
         if not np.all(np.isfinite(clean)):
-            raise PrivacyError(
-                f"release {release.name!r} is not finite: a bad row got past validation; nothing was released"
-            )
+            raise PrivacyError(f"release {release.name!r} is not finite: a bad row got in; nothing was released")
         return self._tape.emit(release, clean, lambda: mechanism.apply(clean, self._noise))
 
 

@@ -111,8 +111,7 @@ class Mechanism(ABC):
 
 def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
     """The first world's clean value minus the second's."""
-    change: Array = np.asarray(before, dtype=np.float64) - after
-    return change
+    return np.asarray(np.asarray(before, dtype=np.float64) - after)
 
 
 def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
@@ -424,8 +423,6 @@ class GumbelTop(_Noisy):
     columns: int
 
     def loss(self, sensitivity: float) -> Loss:
-        if sensitivity == 0:
-            return Gdp(0.0)
         return Zcdp(self.rows * self.picks * (sensitivity / self.scale) ** 2 / 2)
 
     def apply(self, value: Any, noise: Noise) -> Any:

@@ -72,8 +72,7 @@ class Added:
 
     def residual(self, clean: Array, released: Array) -> Array:
         """What was added, in standard deviations."""
-        flat: Array = (released - clean).ravel() / self.deviation
-        return flat
+        return np.asarray((released - clean).ravel() / self.deviation)
 
     def on_grid(self, released: Array) -> bool:
         """Whether released values lie on the public grid, as they must."""
@@ -84,8 +83,7 @@ class Added:
 def _unit_laplace(x: Any) -> Array:
     """The distribution function of Laplace noise of variance 1."""
     tail = np.exp(-math.sqrt(2) * np.abs(x)) / 2
-    mass: Array = np.where(np.asarray(x) < 0, tail, 1 - tail)
-    return mass
+    return np.asarray(np.where(np.asarray(x) < 0, tail, 1 - tail))
 
 
 class Noise:

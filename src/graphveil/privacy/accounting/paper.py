@@ -86,13 +86,11 @@ def fixed_batch_divergence(noise: float, rate: float) -> Array:
         logsumexp(np.append(log_choose(a, j[2 : a + 1]) + term[2 : a + 1], 0.0)) / (a - 1)
         for a in range(2, largest + 1)
     ]
-    amplified: Array = np.minimum(_plain(noise), np.array(bounds))
-    return amplified
+    return np.asarray(np.minimum(_plain(noise), np.array(bounds)))
 
 
 def _plain(noise: float) -> Array:
-    plain: Array = ORDERS / (2 * noise**2)
-    return plain
+    return np.asarray(ORDERS / (2 * noise**2))
 
 
 @lru_cache(maxsize=256)
