@@ -130,8 +130,11 @@ def influence(
         raise InputError("the graph has no attributes: there is nothing an attacker could change in a query")
     change = perturbation or Perturbation()
     probes, numbers = np.unique(senders, return_inverse=True)
-    predictor = _own_network(target)
-    if form == "auto" and predictor is not None:
+    from graphveil.methods.gnn import GnnPredictor
+    from graphveil.methods.model import Model
+
+    predictor = target.predictor if isinstance(target, Model) else None
+    if form == "auto" and isinstance(predictor, GnnPredictor):
         from graphveil.attacks.incremental import ChangedNetwork
 
         values = ChangedNetwork(predictor, as_graph(data)).influence(receivers, probes, numbers, change)
@@ -164,15 +167,6 @@ def influence(
         values[chosen] = np.linalg.norm(moved[receivers[chosen]], axis=1)
         progress("queries", number + 1, len(groups))
     return Influence(values, "queries" if reach is None else "grouped queries", questions.asked)
-
-
-def _own_network(target: Any) -> Any:
-    """The graph network behind a model of this package, if that is what it is."""
-    from graphveil.methods.gnn import GnnPredictor
-    from graphveil.methods.model import Model
-
-    found = target.predictor if isinstance(target, Model) else None
-    return found if isinstance(found, GnnPredictor) else None
 
 
 def reads_own_row_only(questions: Questions, clean: np.ndarray, probes: np.ndarray, watched: np.ndarray) -> bool:

@@ -121,20 +121,15 @@ class Curator:
             step = step.release(self.plan.mu * math.sqrt(share * (1 - 1e-12)) if private else math.inf)
         elif share is not None:
             raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
-        if self.plan.adaptive and self.plan.promise.private:
-            self._filter(step)
-        self.ledger.append(step)
-        return step
-
-    def _filter(self, release: Release) -> None:
-        """Refuse what would take any kind of record over mu."""
-        for kind in self.plan.kinds:
-            spent = total_mu((*self.ledger.spent(kind), release.loss(kind)))
+        # the filter: refuse what would take any kind of record over mu
+        for kind in self.plan.kinds if self.plan.adaptive and self.plan.promise.private else ():
+            spent = total_mu((*self.ledger.spent(kind), step.loss(kind)))
             if spent is None or spent > self.plan.mu:
                 raise PrivacyError(
-                    f"release {release.name!r} would exceed the promise for {kind} records; "
-                    f"mu would be {spent} of {self.plan.mu:.6g}"
+                    f"release {name!r} would exceed the promise for {kind} records; mu would be {spent} of {self.plan.mu:.6g}"
                 )
+        self.ledger.append(step)
+        return step
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)

@@ -92,8 +92,10 @@ class Noise:
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"a seed must not be negative, got {seed}")
-        self.seed = seed
-        key = secrets.randbits(128) if seed is None else _expand(seed)
+        self.seed, key = seed, secrets.randbits(128)
+        if seed is not None:  # for research
+            words = np.random.SeedSequence(seed).generate_state(4, np.uint32)
+            key = sum(int(word) << (32 * place) for place, word in enumerate(words))
         self._generator = np.random.Generator(AESCounter(key=key))
 
     def gaussian(self, sigma: float, shape: int | tuple[int, ...]) -> Array:
@@ -160,9 +162,3 @@ class Noise:
         np.rint(standard, out=standard)
         standard *= cell
         return standard
-
-
-def _expand(seed: int) -> int:
-    """A 128-bit key from a research seed."""
-    words = np.random.SeedSequence(seed).generate_state(4, np.uint32)
-    return sum(int(word) << (32 * place) for place, word in enumerate(words))

@@ -128,7 +128,10 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     failures = answers.failures
     if answers.asked != list(heard.answers.broadcasts):
         failures.append(Failure(LEAK, "rounds", "with equal reports, another graph gives another order of rounds"))
-    if not _same_predictor(model.predictor, heard.model.predictor):
+    one, other_one = (made.predictor for made in (model, heard.model))
+    arrays, before = one.arrays(), other_one.arrays()
+    same = all(name in before and np.array_equal(arrays[name], before[name]) for name in arrays)
+    if not same or one.config() != other_one.config():
         failures.append(Failure(LEAK, "model", "with equal reports, another graph gives other scores"))
     if model.certificate != heard.model.certificate:
         failures.append(Failure(LEAK, "certificate", "with equal reports, another graph gives another certificate"))
@@ -160,9 +163,3 @@ def _other_lists(lists: Lists, keep_lengths: bool) -> Lists:
     moved = (senders + 1 + (place + nodes // 3 + 1) % (nodes - 1)) % nodes
     kept = np.ones(len(senders), dtype=bool) if keep_lengths else (senders + receivers) % 3 > 0
     return Lists.from_edge_index(np.stack([senders, moved])[:, kept], nodes)
-
-
-def _same_predictor(one: Any, other: Any) -> bool:
-    arrays = [predictor.arrays() for predictor in (one, other)]
-    same = all(np.array_equal(arrays[0][name], arrays[1].get(name)) for name in arrays[0])
-    return same and one.config() == other.config()
