@@ -54,7 +54,7 @@ def test_every_pair_flips_with_the_stated_probability():
     rounds, noise = 4000, Noise(1)
     for _ in range(rounds):
         flips[np.setxor1d(joined, mechanism.apply(joined, noise))] += 1
-    p = mechanism.flip_probability
+    p = mechanism.flips.flip
     assert p == pytest.approx(1 / (math.e + 1))
     assert np.all(np.abs(flips / rounds - p) < 5 * math.sqrt(p * (1 - p) / rounds))
     assert abs(flips.sum() / (400 * rounds) - p) < 5 * math.sqrt(p * (1 - p) / (400 * rounds))
@@ -67,7 +67,7 @@ def test_flips_of_a_large_graph_take_memory_for_the_flips_alone():
     noisy = mechanism.apply(np.arange(0, 10**9, 1000), Noise(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    expected = mechanism.flip_probability * pairs
+    expected = mechanism.flips.flip * pairs
     assert abs(noisy.size - 10**6 - expected) < 6 * math.sqrt(expected) and peak < 4e8
 
 

@@ -38,16 +38,12 @@ class ChangedNetwork:
         self.graph = graph
         self.near = to_scipy(matrix).astype(np.float64)
         self.columns = self.near.tocsc()
-        self.weights = _weights(predictor.network)
-        self.hidden = self._hidden()
-
-    def _hidden(self) -> np.ndarray | None:
-        """First-layer sums of everybody, in float64; None where there is one layer."""
-        x, w = _inputs(self.graph.rows), self.weights
-        if "near2" not in w:
-            return None
-        found = self.near @ (x @ w["near"]) + w["bias"]
-        return np.asarray(found + x @ w["own"] if "own" in w else found)
+        self.weights = w = _weights(predictor.network)
+        self.hidden: np.ndarray | None = None  # first-layer sums of everybody, where there are two layers
+        if "near2" in w:
+            x = _inputs(graph.rows)
+            found = self.near @ (x @ w["near"]) + w["bias"]
+            self.hidden = np.asarray(found + x @ w["own"] if "own" in w else found)
 
     def influence(
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation

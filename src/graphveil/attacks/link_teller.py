@@ -74,16 +74,8 @@ class LinkTeller:
         known = knowledge or Knowledge.of(graph)
         known.check(pairs.nodes)
         asked = data if knowledge is None else with_rows(data, known.rows)
-        found = influence(
-            target,
-            asked,
-            pairs.first,
-            pairs.second,
-            self.perturbation,
-            form=self.form,
-            max_queries=self.max_queries,
-            progress=progress,
-        )
+        ends, how = (pairs.first, pairs.second), self.perturbation
+        found = influence(target, asked, *ends, how, self.form, self.max_queries, progress)
         facts = {"form": found.form, "queries": found.queries}
         if pairs.sampling is Sampling.DENSITY:
             facts["at_belief"] = at_beliefs(pairs.joined, found.values)
@@ -124,7 +116,6 @@ def influence(
     receivers: np.ndarray,
     senders: np.ndarray,
     perturbation: Perturbation | None = None,
-    *,
     form: str = "auto",
     max_queries: int = MAX_QUERIES,
     progress: Progress = silent,
@@ -139,8 +130,11 @@ def influence(
         raise InputError("the graph has no attributes: there is nothing an attacker could change in a query")
     change = perturbation or Perturbation()
     probes, numbers = np.unique(senders, return_inverse=True)
-    predictor = _own_network(target)
-    if form == "auto" and predictor is not None:
+    from graphveil.methods.gnn import GnnPredictor
+    from graphveil.methods.model import Model
+
+    predictor = target.predictor if isinstance(target, Model) else None
+    if form == "auto" and isinstance(predictor, GnnPredictor):
         from graphveil.attacks.incremental import ChangedNetwork
 
         values = ChangedNetwork(predictor, as_graph(data)).influence(receivers, probes, numbers, change)
@@ -173,15 +167,6 @@ def influence(
         values[chosen] = np.linalg.norm(moved[receivers[chosen]], axis=1)
         progress("queries", number + 1, len(groups))
     return Influence(values, "queries" if reach is None else "grouped queries", questions.asked)
-
-
-def _own_network(target: Any) -> Any:
-    """The graph network behind a model of this package, if that is what it is."""
-    from graphveil.methods.gnn import GnnPredictor
-    from graphveil.methods.model import Model
-
-    found = target.predictor if isinstance(target, Model) else None
-    return found if isinstance(found, GnnPredictor) else None
 
 
 def reads_own_row_only(questions: Questions, clean: np.ndarray, probes: np.ndarray, watched: np.ndarray) -> bool:

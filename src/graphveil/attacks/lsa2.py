@@ -25,22 +25,15 @@ REFERENCE = "same method without edges"
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """above / below, and 0 where there is nothing to divide by."""
-    quotient: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return quotient
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return 1 - _ratio(np.einsum("ij,ij->i", a, b), np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
 
 
-def _canberra(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    total: np.ndarray = _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1)
-    return total
-
-
 def _centred(a: np.ndarray) -> np.ndarray:
-    moved: np.ndarray = a - a.mean(axis=1, keepdims=True)
-    return moved
+    return np.asarray(a - a.mean(axis=1, keepdims=True))
 
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -50,7 +43,7 @@ DISTANCES: dict[str, Distance] = {
     "euclidean": lambda a, b: np.linalg.norm(a - b, axis=1),
     "chebyshev": lambda a, b: np.abs(a - b).max(axis=1, initial=0.0),
     "braycurtis": lambda a, b: _ratio(np.abs(a - b).sum(axis=1), np.abs(a + b).sum(axis=1)),
-    "canberra": _canberra,
+    "canberra": lambda a, b: _ratio(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1),
     "cityblock": lambda a, b: np.abs(a - b).sum(axis=1),
     "sqeuclidean": lambda a, b: np.square(a - b).sum(axis=1),
 }
@@ -87,9 +80,8 @@ class Lsa2:
         names = (self.distance, *(name for name in DISTANCES if name != self.distance))
         findings = [found(name, -of_pairs(name, lambda nodes: answers[nodes], pairs)) for name in names]
         if graph.features:
-            findings += [
-                found(f"attributes, {name}", -of_pairs(name, known.dense, pairs)) for name in ATTRIBUTE_DISTANCES
-            ]
+            for name in ATTRIBUTE_DISTANCES:
+                findings.append(found(f"attributes, {name}", -of_pairs(name, known.dense, pairs)))
         beside = [found(name, score) for name, score in controls(graph, pairs).items()]
         facts: dict[str, Any] = {"reference_auc": None, "auc_from_edges": None}
         if reference is not None:
@@ -117,8 +109,5 @@ def posteriors_without_edges(method: Any, promise: Any, data: Any, seed: int | N
 
 def of_pairs(name: str, rows: Callable[[np.ndarray], np.ndarray], pairs: Pairs) -> np.ndarray:
     """The distance of every pair, in blocks."""
-    found = [
-        DISTANCES[name](rows(pairs.first[start : start + BLOCK]), rows(pairs.second[start : start + BLOCK]))
-        for start in range(0, len(pairs), BLOCK)
-    ]
-    return np.concatenate(found)
+    blocks = [slice(start, start + BLOCK) for start in range(0, len(pairs), BLOCK)]
+    return np.concatenate([DISTANCES[name](rows(pairs.first[one]), rows(pairs.second[one])) for one in blocks])

@@ -76,7 +76,7 @@ class Membership:
         parts: Mapping[str, np.ndarray],
         seed: int,
     ) -> AttackResult:
-        cases = {side: _cases(graph, worlds[side], parts, side) for side in trained}
+        cases = {side: _cases(worlds[side], parts[f"{side} members"], parts[f"{side} others"]) for side in trained}
         asked = {side: observe(model, graph, graph.labels) for side, model in trained.items()}
         at_home = {side: observe(model, worlds[side], graph.labels) for side, model in trained.items()}
         truth = cases["target"][1]
@@ -122,10 +122,10 @@ def member_world(graph: Graph, members: np.ndarray, seed: int) -> Graph:
     return replace(blanked(graph, ~member), masks=masks)
 
 
-def _cases(graph: Graph, world: Graph, parts: Mapping[str, np.ndarray], side: str) -> tuple[np.ndarray, np.ndarray]:
+def _cases(world: Graph, members: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Nodes of the game and whether they trained the model."""
-    members = parts[f"{side} members"][world.masks["train"][parts[f"{side} members"]]]
-    others = parts[f"{side} others"][: len(members)]
+    members = members[world.masks["train"][members]]
+    others = others[: len(members)]
     return np.concatenate([members, others]), np.repeat([True, False], [len(members), len(others)])
 
 

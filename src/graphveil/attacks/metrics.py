@@ -73,10 +73,8 @@ def measure(
 ) -> Figures:
     """All figures of ``score`` against the Boolean ``truth``; larger scores mean "yes".
 
-    Args:
-        threshold: "yes" is said from here on (a classifier's 0.5); else the attacker says "yes" to the top share
-            ``belief`` of the scores.
-        belief: the share of positives the attacker believes in; by default the true one, which is stated knowledge.
+    "Yes" is said from ``threshold`` on (a classifier's 0.5), else to the top share ``belief`` of the scores: the share of
+    positives the attacker believes in, by default the true one, which is stated knowledge.
     """
     truth, score = checked(truth, score)
     order = np.argsort(-score, kind="stable")
@@ -214,6 +212,12 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, **self.figures.to_json()}
 
+    def row(self, prefix: str = "") -> tuple[str, ...]:
+        """The cells of a table."""
+        auc, *others = self.figures.values.values()
+        rest = [*(f"{figure.value:.3f}" for figure in others), f"{self.figures.epsilon:.2f}"]
+        return prefix + self.name, f"{auc.value:.3f} ({auc.low:.3f}-{auc.high:.3f})", *rest
+
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
@@ -258,20 +262,8 @@ class AttackResult:
             "variant", "AUC (95 %)", "avg. precision", "accuracy", "precision", "recall", "F1", "TPR at 1 %", "at 0.1 %",
             "epsilon >=",
         )  # fmt: skip
-        rows = [_row(finding, "") for finding in self.findings] + [_row(found, "control: ") for found in self.controls]
+        rows = [found.row() for found in self.findings] + [found.row("control: ") for found in self.controls]
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [head, *rows]
-        ]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
         told = [f"{self.attack}: {self.game}", f"attacker knows: {self.knowledge}", ""]
         return "\n".join([*told, *lines, "", *(f"note: {note}" for note in self.notes)])
-
-
-def _row(finding: Finding, prefix: str) -> tuple[str, ...]:
-    values = finding.figures.values
-    auc = values["auc"]
-    rest = [f"{values[name].value:.3f}" for name in list(values)[1:]]
-    return (
-        prefix + finding.name, f"{auc.value:.3f} ({auc.low:.3f}-{auc.high:.3f})", *rest, f"{finding.figures.epsilon:.2f}"
-    )  # fmt: skip

@@ -121,9 +121,7 @@ def split_cases(answers: np.ndarray, share: float, seed: int) -> tuple[np.ndarra
         known[chosen[: round(share * len(chosen))]] = True
     taught, asked = np.flatnonzero(known), np.flatnonzero(~known)
     if len(np.unique(answers[taught])) < 2 or len(np.unique(answers[asked])) < 2:
-        raise InputError(
-            "too few cases: the attacker's share and the rest both need edges and non-edges; raise --nodes"
-        )
+        raise InputError("too few cases: the attacker's share and the rest need edges and non-edges; raise --nodes")
     return taught, asked
 
 

@@ -102,14 +102,12 @@ class Edges:
         return low, high
 
     def key(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.minimum(first, second) * self.nodes + np.maximum(first, second)
-        return found
+        return np.asarray(np.minimum(first, second) * self.nodes + np.maximum(first, second))
 
     def joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         keys = self.key(first, second)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found: np.ndarray = self.keys[place] == keys
-        return found
+        return np.asarray(self.keys[place] == keys)
 
 
 def _all_pairs(edges: Edges, count: int, coins: np.random.Generator) -> Pairs:

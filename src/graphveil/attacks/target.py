@@ -60,24 +60,14 @@ def posteriors(target: Any, data: Any) -> np.ndarray:
     if not callable(ask):
         raise InputError(f"{type(target).__name__} has no predict_proba(data): an attack needs class probabilities")
     found = ask(data)
-    answer = np.asarray(
-        found.detach().numpy(force=True) if isinstance(found, torch.Tensor) else found, dtype=np.float64
-    )
+    found = found.detach().numpy(force=True) if isinstance(found, torch.Tensor) else found
+    answer = np.asarray(found, dtype=np.float64)
     nodes = data.nodes if isinstance(data, Graph) else int(data.num_nodes)
     if answer.ndim != 2 or answer.shape[0] != nodes:
-        raise InputError(
-            f"predict_proba gave shape {answer.shape} for {nodes} nodes: one row of probabilities per node"
-        )
+        raise InputError(f"predict_proba gave shape {answer.shape} for {nodes} nodes: one row of probabilities each")
     if not np.isfinite(answer).all() or answer.min() < 0 or np.abs(answer.sum(axis=1) - 1).max() > 1e-3:
         raise InputError("predict_proba gave rows that are no probabilities: they must be positive and add up to 1")
     return answer
-
-
-def centred_logs(probabilities: np.ndarray) -> np.ndarray:
-    """log p minus its mean over the classes: the logits up to what a softmax hides."""
-    logs = np.log(np.maximum(probabilities, TINY))
-    centred: np.ndarray = logs - logs.mean(axis=1, keepdims=True)
-    return centred
 
 
 @dataclass(frozen=True)
@@ -118,9 +108,10 @@ class Questions:
             self.rows = scipy_features(data) if sparse else data.x.numpy(force=True).astype(np.float64)
 
     def answers(self, probes: np.ndarray) -> np.ndarray:
-        """Centred log-probabilities of everybody after the rows of these probes were changed."""
+        """log p minus its mean over the classes (the logits up to what a softmax hides) after these probes were changed."""
         self.asked += 1
-        return centred_logs(posteriors(self.target, self._with(probes) if len(probes) else self.data))
+        logs = np.log(np.maximum(posteriors(self.target, self._with(probes) if len(probes) else self.data), TINY))
+        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
     def _with(self, probes: np.ndarray) -> Any:
         changed = self.perturbation.changed(self.rows, probes)
@@ -147,11 +138,9 @@ def with_rows(data: Any, values: Any) -> Any:
 
 
 class TorchTarget:
-    """A torch network called as ``network(x, edge_index)``, as a target.
+    """A torch network that gives logits as ``network(x, edge_index)``, as a target.
 
-    Args:
-        network: gives logits.
-        hops: how far away from a node its output can read; lets LinkTeller ask about many nodes in one query (checked).
+    ``hops``: how far from a node its output can read; lets LinkTeller ask about many nodes in one query (checked).
     """
 
     def __init__(self, network: nn.Module, hops: int | None = None) -> None:
@@ -167,20 +156,12 @@ class TorchTarget:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """The attacker's side of the game.
+    """The attacker's side of the game."""
 
-    Args:
-        rows: one row of attributes per node as the attacker holds them (dense or SciPy sparse); clean unless ``released``
-            says how they were randomised.
-        nodes: whose rows those are: a Boolean mask; the attacker queries and guesses only about these nodes.
-        edge_share: the share of the game's answers the attacker knows and may learn from (link stealing).
-        released: in words, how the rows were randomised, or None for clean rows.
-    """
-
-    rows: Any
-    nodes: np.ndarray
-    edge_share: float = 0.0
-    released: str | None = None
+    rows: Any  # the attributes of every node as the attacker holds them (dense or SciPy sparse)
+    nodes: np.ndarray  # a mask of whose rows those are: the attacker queries and guesses only about them
+    edge_share: float = 0.0  # of the game's answers, which the attacker knows and may learn from (link stealing)
+    released: str | None = None  # in words, how the rows were randomised; None for clean rows
 
     def __post_init__(self) -> None:
         if self.nodes.dtype != bool or self.nodes.shape != (self.rows.shape[0],):

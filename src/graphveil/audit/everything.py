@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, example_promise
@@ -19,12 +20,7 @@ LOCAL_PROMISES = (("withheld", 1.0, "raw"), (1.0, 1.0, "raw"), ("withheld", 1.0,
 
 
 def audit_everything(
-    epsilon: float = 4.0,
-    *,
-    runs: int = 2,
-    seed: int = 0,
-    modes: tuple[str, ...] = MODES,
-    progress: Progress = silent,
+    epsilon: float = 4.0, *, runs: int = 2, seed: int = 0, modes: tuple[str, ...] = MODES, progress: Progress = silent
 ) -> list[Audit]:
     """One audit for every (method, mode, level); the adjacency is the one that the command line takes by default."""
     from graphveil.audit import audit_method
@@ -42,7 +38,12 @@ def audit_everything(
 def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[Any]:
     """One promise per level that the method supports: undirected edges, zero-out, the first adjacency."""
     if LOCAL in method.supports:
-        return [Local(*parts) for parts in LOCAL_PROMISES if _accepts(method, Local(*parts))]
+        accepted: list[Any] = []
+        for promise in (Local(*parts) for parts in LOCAL_PROMISES):
+            with suppress(InputError):  # private edges count only if a round reports them
+                method.clone().plan(PublicFacts(33, 6, 3), promise)
+                accepted.append(promise)
+        return accepted
     small = method.clone().set_params(**audit_settings(method))
     data, _ = awkward_graph(small, seed)
     widest = int(data.edge_index[0].bincount().max())
@@ -53,12 +54,3 @@ def promises_of(method: PrivateMethod, epsilon: float, seed: int = 0) -> list[An
             first = min(known, key=lambda g: (adjacencies.index(g.adjacency), g.relation is not Relation.ZERO_OUT))
             found.append(example_promise(first, widest, epsilon))
     return found
-
-
-def _accepts(method: Any, promise: Local) -> bool:
-    """Whether the method can work under this local promise; private edges count only if a round reports them."""
-    try:
-        method.clone().plan(PublicFacts(33, 6, 3), promise)
-    except InputError:
-        return False
-    return True

@@ -6,16 +6,14 @@ Published modes get caps below the degrees of the graph, since a cap that never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.methods.base import PrivateMethod
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 MOST_NUMBERS = 200_000_000
 SMALL: dict[str, Any] = {"hidden": 8, "epochs": 10, "steps": 20, "code_steps": 10, "width": 8, "combiner_steps": 10}
@@ -45,10 +43,9 @@ def dense(data: Data) -> Data:
     """The same graph with ordinary features: neighbours are made by changing rows."""
     if data.x.layout is torch.strided:
         return data
-    if data.x.shape[0] * data.x.shape[1] > MOST_NUMBERS:
-        raise InputError(
-            f"an audit keeps features dense, and these are {data.x.shape[0]} x {data.x.shape[1]}: take a smaller graph"
-        )
+    rows, width = data.x.shape
+    if rows * width > MOST_NUMBERS:
+        raise InputError(f"an audit keeps features dense, and these are {rows} x {width}: take a smaller graph")
     other = data.clone()
     other.x = data.x.to_dense()
     return other

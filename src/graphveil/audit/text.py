@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from graphveil.audit.accountants import CrossCheck
 from graphveil.audit.result import Audit, Evidence
 
+LIMITS = "An audit can find violations; it cannot prove that there are none. Observed is a lower bound on epsilon."
 HEAD = ("method", "mode", "promise", "claimed", "provable", "observed", "verdict")
 
 
@@ -31,25 +32,18 @@ def table_text(audits: Sequence[Audit]) -> str:
         shown = (number(audit.claimed), number(audit.provable), number(audit.observed))
         rows.append((audit.method, audit.mode, promise_text(audit), *shown, audit.verdict))
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     shown_instances = [f"  {audit.method}: {_evidence(entry)}" for audit in audits for entry in audit.witnesses]
     if shown_instances:
         lines += ["", "Known gaps of published modes, on instances of their own:", *dict.fromkeys(shown_instances)]
-    lines += [
-        "",
-        "An audit can find violations; it cannot prove that there are none. Observed is a lower bound on epsilon.",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", LIMITS])
 
 
 def cross_check_text(checks: Sequence[CrossCheck]) -> str:
     """Which ways of accounting agree."""
-    wrong = [
-        f"  {check.name}: {check.ours:.6g}, by another way {check.reference:.6g}"
-        for check in checks
-        if not check.agrees
-    ]
+    disagree = [check for check in checks if not check.agrees]
+    wrong = [f"  {check.name}: {check.ours:.6g}, by another way {check.reference:.6g}" for check in disagree]
     head = f"Accounting: {len(checks) - len(wrong)} of {len(checks)} cross-checks agree with another way of computing."
     return "\n".join([head, *wrong])
 
@@ -78,7 +72,7 @@ def report_text(audit: Audit) -> str:
     lines += [f"  Checked     {line}" for line in audit.checks]
     lines += [f"  Note        {line}" for line in audit.notes]
     lines.append(
-        f"  False alarm a method without fault is called violated with probability at most {audit.false_alarm:.1e}"
+        f"  False alarm a faultless method is called violated with probability at most {audit.false_alarm:.1e}"
     )
     return "\n".join(part for line in lines for part in textwrap.wrap(line, 140, subsequent_indent=" " * 14))
 

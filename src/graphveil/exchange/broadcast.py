@@ -69,10 +69,9 @@ class Broadcast:
 
     def write(self, path: Path) -> None:
         columns = {"bin": self.values} if self.values.ndim == 1 else {f"r{n}": c for n, c in enumerate(self.values.T)}
+        table = pa.table({"id": self.ids, **{name: np.ascontiguousarray(one) for name, one in columns.items()}})
         with draft(path) as beside:
-            pa.csv.write_csv(
-                pa.table({"id": self.ids, **{n: np.ascontiguousarray(c) for n, c in columns.items()}}), beside
-            )
+            pa.csv.write_csv(table, beside)
         if self.round is not None:
             body = {"schema": SCHEMA, "round": self.round.release(len(self.ids)).to_json(), "digest": self.digest}
             write_json(described(path), body)

@@ -28,13 +28,10 @@ NO_LABEL = -1
 
 
 class Client:
-    """The records of one vertex, or of all vertices of one holder.
+    """The records of one vertex, or of all vertices of one holder: feature rows, labels (``-1``: none, publicly so), contacts.
 
-    Args:
-        ids: the slots of these vertices; public.
-        records: per part, one record each: feature rows, labels (``-1``: none, publicly so), contact lists.
-        rounds: what will be asked; nothing else is answered.
-        memory: a folder that keeps the reports, so that a restarted client repeats them; default: in memory only.
+    ``ids``: their public slots. Nothing but ``rounds`` is answered. ``memory``: a folder that keeps the reports, so that a
+    restarted client repeats them.
     """
 
     def __init__(
@@ -64,9 +61,7 @@ class Client:
         if name not in self.rounds:
             raise PrivacyError(f"this client takes part in {', '.join(self.rounds)}; it does not answer {name!r}")
         heard = digest_of(broadcast)
-        if name not in self._sent:
-            self._recall(name)
-        if name not in self._sent:
+        if name not in self._sent and not self._recall(name):
             self._remember(self._randomize(self.rounds[name], broadcast), heard)
         report, before = self._sent[name]
         if before != heard:
@@ -96,16 +91,17 @@ class Client:
                 beside.write_bytes(len(head).to_bytes(8, "little") + head + report.to_bytes())
         self._sent[report.round] = (report, heard)
 
-    def _recall(self, name: str) -> None:
+    def _recall(self, name: str) -> bool:
         path = None if self.memory is None else self.memory / f"{name}.report"
         if path is None or not path.exists():
-            return
+            return False
         content = path.read_bytes()
         size = int.from_bytes(content[:8], "little")
         report = Report.from_bytes(content[8 + size :])
         if not np.isin(report.ids, self.ids).all():
             raise InputError(f"{path} holds reports of other vertices: give this client a folder of its own")
         self._sent[name] = (report, json.loads(content[8 : 8 + size])["heard"])
+        return True
 
 
 def _aligned(part: Part, record: Any, vertices: int) -> Any:

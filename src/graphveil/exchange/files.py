@@ -78,9 +78,8 @@ class ReportsFile:
     def rounds(self) -> dict[str, tuple[Round, str]]:
         """By name the rounds answered here, each with the digest of what it heard."""
         try:
-            return {
-                entry["name"]: (Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]
-            }
+            made = [(Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]]
+            return {round.name: (round, heard) for round, heard in made}
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
 
@@ -102,6 +101,8 @@ class ReportsFile:
 
 class Files:
     """Reports of one or several holders, in one or several rounds."""
+
+    reads_everybody = False
 
     def __init__(self, paths: list[Path]) -> None:
         if not paths:
@@ -160,14 +161,8 @@ class Files:
                 raise InputError(f"{file.path}: round {round.name!r} was answered after hearing another broadcast")
             yield self.report(file, made)
 
-    @property
-    def reads_everybody(self) -> bool:
-        return False
-
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
-        raise PrivacyError(
-            f"round {round.name!r} reads everybody's lists: no client could answer it, so no file has it"
-        )
+        raise PrivacyError(f"round {round.name!r} reads everybody's lists: no client could answer it, no file has it")
 
     def reports(self) -> Iterator[tuple[Path, Report]]:
         """All reports of all rounds, each with the file it stands in."""
@@ -216,10 +211,8 @@ class Files:
         targets = np.array([self._slot.get(name, -1) for name in names.to_pylist()], dtype=np.int64)
         if (targets < 0).any():
             at = int(np.argmax(targets < 0))
-            who, unknown = file.ids[int(owners[at])], names[at].as_py()
-            raise InputError(
-                f"{file.path}: vertex {who!r} lists {unknown!r}, who has not reported: unknown neighbour id"
-            )
+            who, whom = file.ids[int(owners[at])], names[at].as_py()
+            raise InputError(f"{file.path}: vertex {who!r} lists {whom!r}, who has not reported: unknown neighbour id")
         return Contacts.of_pairs(owners, targets, len(file.ids))
 
     def _merged(self) -> tuple[dict[str, Round], Local]:
@@ -227,21 +220,15 @@ class Files:
         kept: dict[str, tuple[Path, Any]] = {}
         rounds: dict[str, Round] = {}
         for file in self._files:
-            answers: dict[str, Any] = {
-                name: [made.release(0).to_json(), heard] for name, (made, heard) in file.rounds.items()
-            }
+            rounds |= {name: made for name, (made, _) in file.rounds.items()}
+            answers: dict[str, Any] = {n: [one.release(0).to_json(), heard] for n, (one, heard) in file.rounds.items()}
             answers |= {f"raw {part}": file.body["attributes"] for part in Part if file.raw(part)}
             for name, how in answers.items():
                 first, before = kept.setdefault(name, (file.path, how))
                 if before != how:
-                    raise InputError(
-                        f"{file.path} was made under another promise or with other randomizers than {first}"
-                    )
-            rounds |= {name: made for name, (made, _) in file.rounds.items()}
+                    raise InputError(f"{file.path} was made under another promise or other randomizers than {first}")
         budgets: dict[str, Any] = {}
         for part in Part:
-            asked = {
-                file.answered(part): file.body["promise"][part.value] for file in self._files if file.answered(part)
-            }
+            asked = {names: f.body["promise"][part.value] for f in self._files if (names := f.answered(part))}
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))

@@ -40,7 +40,9 @@ class InProcess:
     ) -> None:
         self._graph, self._noise = graph, noise
         self._labels = np.where(graph.masks["train"] | graph.masks["calibration"], graph.labels, NO_LABEL)
-        self._lists = Contacts.own_lists(graph.lists)
+        senders, receivers = graph.lists.edge_index()
+        order = np.lexsort((receivers, senders))
+        self._lists = Contacts.of_pairs(senders[order], receivers[order], graph.nodes)  # everybody's own
         self.lengths_public, self.reads_everybody = lengths_public, reads_everybody
         self.clients = list(self._clients(tuple(rounds), holders))
 
@@ -52,10 +54,8 @@ class InProcess:
         reports = [client.report(round.name, broadcast) for client in self.clients]
         clipped = sum(client.clipped for client in self.clients)
         if clipped and round.part is Part.FEATURES:
-            message = (
-                f"{clipped} attributes lay outside the public range and were clipped (the number stays with the owners)"
-            )
-            warnings.warn(message, DataWarning, stacklevel=3)
+            what = f"{clipped} attributes lay outside the public range and were clipped"
+            warnings.warn(f"{what} (the number stays with the owners)", DataWarning, stacklevel=3)
         return reports
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:

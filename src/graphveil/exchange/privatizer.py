@@ -21,20 +21,10 @@ import pyarrow.parquet
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
+from graphveil.exchange import randomizers
 from graphveil.exchange.broadcast import Broadcast, described
 from graphveil.exchange.client import Client
-from graphveil.exchange.randomizers import (
-    BucketResponse,
-    Contacts,
-    Direction,
-    EdgeListResponse,
-    LabelHistogram,
-    LaplaceRows,
-    MultiBit,
-    Piecewise,
-    Randomizer,
-)
-from graphveil.exchange.randomizers.base import RowRandomizer
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, RowRandomizer
 from graphveil.exchange.records import Batch, Records
 from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
@@ -45,10 +35,10 @@ from graphveil.privacy.noise import Noise
 SCHEMA = "graphveil/reports/2"
 MAX_EDGES = 50_000_000
 MECHANISMS: dict[str, type[Any]] = {
-    "multi-bit": MultiBit,
-    "piecewise": Piecewise,
-    "direction": Direction,
-    "laplace": LaplaceRows,
+    "multi-bit": randomizers.MultiBit,
+    "piecewise": randomizers.Piecewise,
+    "direction": randomizers.Direction,
+    "laplace": randomizers.LaplaceRows,
 }
 EDGE_MECHANISMS = ("histogram", "bucket", "list")
 
@@ -68,13 +58,9 @@ class Privatizer:
         for part in Part:
             spent = sum(round.randomizer.cost for round in self.rounds if round.part is part)
             if spent > self.promise.share(part) * (1 + 1e-9):
-                raise PrivacyError(
-                    f"{part}: the rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed"
-                )
+                raise PrivacyError(f"{part}: rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed")
             if not spent and not isinstance(self.promise.budget(part), Openness):
-                raise InputError(
-                    f"{part}: {self.promise.asked(part)} is asked for, but no round answers it (--broadcast?)"
-                )
+                raise InputError(f"{part}: {self.promise.asked(part)} is asked for, no round answers it (--broadcast?)")
 
     def run(self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Write ``out`` and its description, complete or not at all; returns what was done."""
@@ -125,9 +111,8 @@ class Privatizer:
         parts: dict[Part, Any] = {Part.FEATURES: batch.rows, Part.LABELS: batch.labels}
         if self.heard is not None and batch.contacts is not None:
             parts[Part.EDGES] = self.heard.lists(batch.ids, batch.contacts, own)
-        client = Client(
-            own, {part: one for part, one in parts.items() if one is not None}, self.rounds, noise, self.holder
-        )
+        records = {part: one for part, one in parts.items() if one is not None}
+        client = Client(own, records, self.rounds, noise, self.holder)
         found: dict[str, Any] = {"id": batch.ids} | self._in_the_clear(batch)
         for round in self.rounds:
             heard = None if self.heard is None or round.part is not Part.EDGES else self.heard.values
@@ -192,15 +177,15 @@ def edge_round(mechanism: str, epsilon: float, heard: Broadcast) -> tuple[Round,
     if mechanism not in EDGE_MECHANISMS:
         raise InputError(f"unknown edge mechanism {mechanism!r}; known are: {', '.join(EDGE_MECHANISMS)}")
     if mechanism == "histogram":
-        histogram = LabelHistogram(epsilon, max(2, int(heard.values.max()) + 1))
+        histogram = randomizers.LabelHistogram(epsilon, max(2, int(heard.values.max()) + 1))
         return Round("edges", Part.EDGES, histogram, "the released labels"), heard
     if mechanism == "bucket":
         found, numbered = np.unique(heard.values, return_inverse=True)  # buckets that occur are numbered 0, 1, ...
         if len(found) < 2:
             raise InputError("the broadcast has one bin: everybody is in it, use --edge-mechanism histogram or list")
-        response = BucketResponse(epsilon, len(found))
+        response = randomizers.BucketResponse(epsilon, len(found))
         return Round("edges", Part.EDGES, response, "the released labels"), Broadcast(heard.ids, numbered)
-    lists = EdgeListResponse(epsilon / 2, len(heard.values))  # half of the budget per bit: an exchange is two bits
+    lists = randomizers.EdgeListResponse(epsilon / 2, len(heard.values))  # half of it per bit: an exchange is two bits
     expected = lists.flip * lists.slots**2
     if expected > MAX_EDGES:
         raise InputError(

@@ -70,23 +70,18 @@ class Records:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The records, some at a time."""
-        key = self.identifier or self.source.names()[0]
+        key, path = self.identifier or self.source.names()[0], self.source.path
         others = [name for name in (self.label, self.contacts) if name is not None]
         types = dict.fromkeys(columns, pa.float64()) | {name: pa.string() for name in (key, self.contacts) if name}
         before = 0
         for whole in self.source.batches([key, *columns, *others], types):
             for start in range(0, whole.num_rows, ROWS):
                 part = whole.slice(start, ROWS)
-                yield self._batch(part, key, columns, before)
+                ids = text_column(part, key, self.source, before + 1)
+                rows = np.column_stack([_numbers(part, name, path) for name in columns]) if columns else None
+                labels = None if self.label is None else _labels(part, self.label, self.classes, path)
+                yield Batch(ids, rows, labels, None if self.contacts is None else part.column(self.contacts))
                 before += part.num_rows
-
-    def _batch(self, part: pa.RecordBatch, key: str, columns: Sequence[str], before: int) -> Batch:
-        path = self.source.path
-        ids = text_column(part, key, self.source, before + 1)
-        rows = np.column_stack([_numbers(part, name, path) for name in columns]) if columns else None
-        labels = None if self.label is None else _labels(part, self.label, self.classes, path)
-        contacts = None if self.contacts is None else part.column(self.contacts)
-        return Batch(ids, rows, labels, contacts)
 
 
 def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType, problem: str) -> pa.Array:

@@ -70,7 +70,7 @@ def pair_count(nodes: int, directed: bool) -> int:
 def edge_flips(epsilon: float, nodes: int, directed: bool, most: int, who: str, advice: str) -> EdgeFlips:
     """A coin per pair; refused where more noisy edges than ``most`` are expected."""
     flips = EdgeFlips(epsilon, pair_count(nodes, directed))
-    expected = flips.flip_probability * flips.pairs
+    expected = flips.flips.flip * flips.pairs
     if expected > most:
         found = f"{who} would draw about {expected:.3g} noisy edges among {nodes} nodes"
         raise InputError(f"{found}, more than max_edges = {most:.3g}; {advice}")

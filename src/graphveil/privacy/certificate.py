@@ -66,7 +66,10 @@ class Certificate:
         """
         costs = paid(plan, releases)
         proved = plan.promise.total(costs) if plan.provable and plan.promise.level is not Level.NONE else math.inf
-        delta = spent_delta(plan.promise, releases)
+        delta = plan.promise.delta
+        if plan.promise.level is Level.LOCAL:  # the sum of what the rounds state
+            losses = [release.mechanism.loss(1.0) for release in releases]
+            delta = sum(loss.delta for loss in losses if isinstance(loss, Stated)) if losses else 0.0
         return cls(
             promise=plan.promise,
             facts=plan.facts,
@@ -102,9 +105,7 @@ class Certificate:
     def per_holder(self) -> dict[str, float | None]:
         """Features and labels of all vertices of a holder at once (group privacy); their contact lists are not counted in."""
         one = self.per_vertex
-        return {
-            holder: 0.0 if not count else None if one is None else count * one for holder, count in self.holders.items()
-        }
+        return {name: 0.0 if not size else None if one is None else size * one for name, size in self.holders.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -185,14 +186,6 @@ def implied(plan: Plan, releases: tuple[Release, ...]) -> dict[str, float | None
     strict = plan.epsilon(rare.target_delta) if plan.adaptive else rare.total(plan.costs(releases, rare))
     further["epsilon at delta/100"] = finite(strict)
     return {**further, **plan.implied}
-
-
-def spent_delta(promise: Promise, releases: tuple[Release, ...]) -> float | None:
-    """The promised delta; in the local model the sum of what the rounds state."""
-    if promise.level is not Level.LOCAL:
-        return promise.delta
-    losses = [release.mechanism.loss(1.0) for release in releases]
-    return sum(loss.delta for loss in losses if isinstance(loss, Stated)) if losses else 0.0
 
 
 def digest(body: Mapping[str, Any]) -> str:

@@ -51,9 +51,7 @@ def upgraded_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": entry["name"],
         "mechanism": {"kind": re.sub("(?<!^)(?=[A-Z])", "-", entry["mechanism"]).lower(), **entry["parameters"]},
-        "sensitivity": {
-            kind: count if count is None or math.isfinite(count) else None for kind, count in sensitivity.items()
-        },
+        "sensitivity": {kind: n if n is None or math.isfinite(n) else None for kind, n in sensitivity.items()},
         "own_row_excluded": False,
         "lemma": "",
         "part": entry["part"],

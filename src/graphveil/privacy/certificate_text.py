@@ -84,6 +84,9 @@ def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
     called = "which the paper calls local and which is not"
     trust = called if NOT_LOCAL in certificate.assumptions else "local model: no curator is trusted"
     costs = certificate.costs
+    edges = [release.mechanism for release in certificate.releases if release.part == Part.EDGES]
+    changes = " / ".join(dict.fromkeys(mechanism.edge_change for mechanism in edges))
+    rewired = f" ({changes})" if changes else ""
     found = [f", {trust}", *(f"  !!!!        {warning}" for warning in certificate.warnings)]
     found += [
         f"  Promise     {', '.join(f'{part} {promise.asked(part)}' for part in Part)}",
@@ -91,18 +94,9 @@ def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
         f"{verdict}",
         f"  Costs       one vertex (features and label): {_shown(costs[VERTEX], True)}",
         f"              one entry of a contact list: {_shown(costs[LIST_ENTRY], True)}",
-        f"              one undirected edge, in all lists{_change(certificate)}: {_shown(costs[EDGE], True)}",
+        f"              one undirected edge, in all lists{rewired}: {_shown(costs[EDGE], True)}",
     ]
     for holder, cost in certificate.per_holder.items():
-        count = certificate.holders[holder]
-        found.append(
-            f"              features and labels of all {count} vertices of holder {holder!r}: {_shown(cost, True)}"
-        )
+        whose = f"all {certificate.holders[holder]} vertices of holder {holder!r}"
+        found.append(f"              features and labels of {whose}: {_shown(cost, True)}")
     return found
-
-
-def _change(certificate: Certificate) -> str:
-    """What may happen to the edge, in brackets; nothing if no round reports edges."""
-    edges = [release.mechanism for release in certificate.releases if release.part == Part.EDGES]
-    changes = dict.fromkeys(mechanism.edge_change for mechanism in edges)
-    return f" ({' / '.join(changes)})" if changes else ""

@@ -87,16 +87,15 @@ class Curator:
         """Blank every slot that loses its coin of rate ``plan.sampled``, for the whole run; the coins must stay secret."""
         if self.ledger.entries:
             raise PrivacyError("slots are sampled before the first release; this run has already released something")
-        if self.plan.sampled < 1:
-            from graphveil.graph.graph import blanked
+        if self.plan.sampled == 1:
+            return np.ones(self.facts.nodes, dtype=bool)
+        from graphveil.graph.graph import blanked
 
-            draw = lambda: self._noise.coins(self.plan.sampled, self.facts.nodes)
-            coins = self._tape.coins("slots", draw)
-            self._private = blanked(self._private, ~coins)
-            self._with_query_labels = blanked(self._with_query_labels, ~coins)
-            self._sampled = True
-            return coins
-        return np.ones(self.facts.nodes, dtype=bool)
+        coins = self._tape.coins("slots", lambda: self._noise.coins(self.plan.sampled, self.facts.nodes))
+        self._private = blanked(self._private, ~coins)
+        self._with_query_labels = blanked(self._with_query_labels, ~coins)
+        self._sampled = True
+        return coins
 
     def noise_scale(self, name: str) -> float:
         """The standard deviation of the noise added in a release that has happened; 0 if none was. Public."""
@@ -118,25 +117,19 @@ class Curator:
         if isinstance(step, Slot):
             if share is None or not 0 < share <= step.max_share * (1 + 1e-12):
                 raise PrivacyError(f"slot {step.name!r} takes a share in (0, {step.max_share}], got {share}")
-            step = step.release(
-                self.plan.mu * math.sqrt(share * (1 - 1e-12)) if self.plan.promise.private else math.inf
-            )
+            private = self.plan.promise.private
+            step = step.release(self.plan.mu * math.sqrt(share * (1 - 1e-12)) if private else math.inf)
         elif share is not None:
             raise PrivacyError(f"release {name!r} is fixed by the plan; it takes no share")
-        if self.plan.adaptive and self.plan.promise.private:
-            self._filter(step)
-        self.ledger.append(step)
-        return step
-
-    def _filter(self, release: Release) -> None:
-        """Refuse what would take any kind of record over mu."""
-        for kind in self.plan.kinds:
-            spent = total_mu((*self.ledger.spent(kind), release.loss(kind)))
+        # the filter: refuse what would take any kind of record over mu
+        for kind in self.plan.kinds if self.plan.adaptive and self.plan.promise.private else ():
+            spent = total_mu((*self.ledger.spent(kind), step.loss(kind)))
             if spent is None or spent > self.plan.mu:
                 raise PrivacyError(
-                    f"release {release.name!r} would exceed the promise for {kind} records; "
-                    f"mu would be {spent} of {self.plan.mu:.6g}"
+                    f"release {name!r} would exceed the promise for {kind} records; mu would be {spent} of {self.plan.mu:.6g}"
                 )
+        self.ledger.append(step)
+        return step
 
     def _emit(self, release: Release, value: Any) -> Array:
         clean = np.asarray(value)
@@ -144,9 +137,7 @@ class Curator:
         if mechanism.size is not None and clean.size != mechanism.size:
             raise PrivacyError(f"release {release.name!r} has {clean.size} numbers, the plan says {mechanism.size}")
         if not np.all(np.isfinite(clean)):
-            raise PrivacyError(
-                f"release {release.name!r} is not finite: a bad row got past validation; nothing was released"
-            )
+            raise PrivacyError(f"release {release.name!r} is not finite: a bad row got in; nothing was released")
         return self._tape.emit(release, clean, lambda: mechanism.apply(clean, self._noise))
 
 

@@ -38,9 +38,7 @@ class PublicFacts:
             rest = self.nodes - train - calibration
             object.__setattr__(self, "kinds", {"train": train, "calibration": calibration, "query": rest, "other": 0})
         if set(self.kinds) - set(KINDS) or min(self.kinds.values()) < 0 or sum(self.kinds.values()) != self.nodes:
-            raise InputError(
-                f"the kinds of records {dict(self.kinds)} must be among {KINDS} and add up to {self.nodes}"
-            )
+            raise InputError(f"kinds of records {dict(self.kinds)} must be among {KINDS} and add up to {self.nodes}")
 
     @classmethod
     def of(cls, data: Any) -> PublicFacts:

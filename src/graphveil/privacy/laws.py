@@ -51,8 +51,7 @@ class Shift(Law):
 
     def scores(self, here: bool, samples: int, noise: Noise) -> Array:
         released = noise.add_gaussian(np.full(samples, self.distance if here else 0.0), self.sigma)
-        scores: Array = (released * self.distance - self.distance**2 / 2) / self.sigma**2
-        return scores
+        return np.asarray((released * self.distance - self.distance**2 / 2) / self.sigma**2)
 
     @property
     def squared_mu(self) -> float:

@@ -105,9 +105,8 @@ class Local(Promise):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is not protected, in words nobody can miss."""
-        return tuple(
-            f"NOT PROTECTED, SENT IN THE CLEAR: {PARTS_IN_PLAIN_WORDS[part].upper()} ({part} raw)" for part in self.raw
-        )
+        shown = {part: PARTS_IN_PLAIN_WORDS[part].upper() for part in self.raw}
+        return tuple(f"NOT PROTECTED, SENT IN THE CLEAR: {what} ({part} raw)" for part, what in shown.items())
 
     def at(self, delta: float) -> Local:
         return Local(self.features, self.labels, self.edges, delta)
@@ -127,11 +126,8 @@ class Local(Promise):
         return costs[VERTEX] + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
 
     def kept(self, epsilon: float, delta: float) -> bool:
-        return (
-            math.isfinite(epsilon)
-            and epsilon <= self.epsilon * (1 + ROUNDING) + ROUNDING
-            and delta <= self.target_delta
-        )
+        most = self.epsilon * (1 + ROUNDING) + ROUNDING
+        return math.isfinite(epsilon) and epsilon <= most and delta <= self.target_delta
 
     def asked(self, part: Part) -> str:
         value = self.budget(part)
@@ -157,11 +153,7 @@ def _budget(part: Part, value: Any) -> Budget:
         except ValueError:
             raise InputError(f"{part}: give an epsilon, 'raw' or 'withheld', got {value!r}") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise InputError(
-            f"{part}: epsilon must be positive, got {value}; 'withheld' sends nothing, 'raw' hides nothing"
-        )
+        raise InputError(f"{part}: epsilon must be positive, got {value}; 'withheld' sends, 'raw' hides nothing")
     if value > LARGEST_LOCAL_EPSILON:
-        raise InputError(
-            f"{part}: epsilon {value:g} is above {LARGEST_LOCAL_EPSILON:g}, which hides nothing: say 'raw'"
-        )
+        raise InputError(f"{part}: epsilon {value:g} is above {LARGEST_LOCAL_EPSILON:g}, it hides nothing: say 'raw'")
     return float(value)

@@ -80,7 +80,7 @@ class Mechanism(ABC):
     @property
     def size(self) -> int | None:
         """How many numbers the clean value must have, where the plan says so."""
-        return None
+        return getattr(self, "dimension", None)
 
     @property
     def sums(self) -> NoisySums | None:
@@ -111,8 +111,7 @@ class Mechanism(ABC):
 
 def _change(before: NDArray[Any], after: NDArray[Any]) -> Array:
     """The first world's clean value minus the second's."""
-    change: Array = np.asarray(before, dtype=np.float64) - after
-    return change
+    return np.asarray(np.asarray(before, dtype=np.float64) - after)
 
 
 def _euclidean(before: NDArray[Any], after: NDArray[Any]) -> float:
@@ -147,10 +146,6 @@ class _Normal(_Noisy):
     @property
     def added(self) -> Added:
         return Added.gaussian(self.sigma)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
 
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return _euclidean(before, after)
@@ -223,10 +218,6 @@ class Laplace(_Noisy):
     @property
     def added(self) -> Added:
         return Added.laplace(self.scale)
-
-    @property
-    def size(self) -> int:
-        return self.dimension
 
     def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
         return float(np.abs(_change(before, after)).sum())
@@ -393,10 +384,6 @@ class EdgeFlips(_Noisy):
     def flips(self) -> BitFlips:
         return BitFlips(self.epsilon)
 
-    @property
-    def flip_probability(self) -> float:
-        return self.flips.flip
-
     def loss(self, sensitivity: float) -> Loss:
         return Pure(self.epsilon * sensitivity)
 
@@ -436,8 +423,6 @@ class GumbelTop(_Noisy):
     columns: int
 
     def loss(self, sensitivity: float) -> Loss:
-        if sensitivity == 0:
-            return Gdp(0.0)
         return Zcdp(self.rows * self.picks * (sensitivity / self.scale) ** 2 / 2)
 
     def apply(self, value: Any, noise: Noise) -> Any:

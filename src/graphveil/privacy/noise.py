@@ -72,8 +72,7 @@ class Added:
 
     def residual(self, clean: Array, released: Array) -> Array:
         """What was added, in standard deviations."""
-        flat: Array = (released - clean).ravel() / self.deviation
-        return flat
+        return np.asarray((released - clean).ravel() / self.deviation)
 
     def on_grid(self, released: Array) -> bool:
         """Whether released values lie on the public grid, as they must."""
@@ -84,8 +83,7 @@ class Added:
 def _unit_laplace(x: Any) -> Array:
     """The distribution function of Laplace noise of variance 1."""
     tail = np.exp(-math.sqrt(2) * np.abs(x)) / 2
-    mass: Array = np.where(np.asarray(x) < 0, tail, 1 - tail)
-    return mass
+    return np.asarray(np.where(np.asarray(x) < 0, tail, 1 - tail))
 
 
 class Noise:
@@ -94,8 +92,10 @@ class Noise:
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"a seed must not be negative, got {seed}")
-        self.seed = seed
-        key = secrets.randbits(128) if seed is None else _expand(seed)
+        self.seed, key = seed, secrets.randbits(128)
+        if seed is not None:  # for research
+            words = np.random.SeedSequence(seed).generate_state(4, np.uint32)
+            key = sum(int(word) << (32 * place) for place, word in enumerate(words))
         self._generator = np.random.Generator(AESCounter(key=key))
 
     def gaussian(self, sigma: float, shape: int | tuple[int, ...]) -> Array:
@@ -162,9 +162,3 @@ class Noise:
         np.rint(standard, out=standard)
         standard *= cell
         return standard
-
-
-def _expand(seed: int) -> int:
-    """A 128-bit key from a research seed."""
-    words = np.random.SeedSequence(seed).generate_state(4, np.uint32)
-    return sum(int(word) << (32 * place) for place, word in enumerate(words))

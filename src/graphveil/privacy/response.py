@@ -69,8 +69,7 @@ class CategoryResponse:
         values = np.asarray(values, dtype=np.int64)
         kept = noise.coins(self.keep, values.size).reshape(values.shape)
         shift = 1 + noise.integers(self.categories - 1, values.size).reshape(values.shape)
-        drawn: NDArray[np.int64] = np.where(kept, values, (values + shift) % self.categories)
-        return drawn
+        return np.asarray(np.where(kept, values, (values + shift) % self.categories))
 
     def log_density(self, value: int, response: int) -> float:
         return math.log(self.keep if value == response else self.other)

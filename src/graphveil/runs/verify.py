@@ -57,20 +57,17 @@ def disagreements(
         found += _outside_filter(plan, certificate)
     elif not _same(_planned(plan.steps), _planned(certificate.releases)):
         found.append("the releases are not the ones the method plans for this promise and these public facts")
-    recorded = body if body["schema"] == SCHEMA else _earlier(certificate)
     expected = derived.to_json()
-    for key in sorted(set(recorded if body["schema"] != SCHEMA else {*recorded, *expected}) - set(NOT_DERIVED)):
+    recorded, keys = body, {*body, *expected}
+    if body["schema"] != SCHEMA:  # schema 1 has no costs where it did not print them
+        recorded = certificate.to_json()
+        keys = set(recorded) - (set() if certificate.costs else {"costs"})
+    for key in sorted(keys - set(NOT_DERIVED)):
         if key not in expected:
             found.append(f"this version does not know what {key!r} on a certificate means")
         elif key not in recorded or not _same(recorded[key], expected[key]):
             found.append(f"{key!r} is recorded as {recorded.get(key)}, the ledger gives {expected[key]}")
     return found
-
-
-def _earlier(certificate: Certificate) -> dict[str, Any]:
-    """What a certificate of schema 1 says; it has no costs where it did not print them."""
-    found = certificate.to_json()
-    return found if certificate.costs else {key: value for key, value in found.items() if key != "costs"}
 
 
 def _planned(steps: tuple[Release | Slot, ...]) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def epsilon_lower_bound(first: Array, second: Array, delta: float = 0.0, confide
     rest = len(first) - half
     hits = int(np.count_nonzero(sign * a[half:] >= threshold))
     false_hits = int(np.count_nonzero(sign * b[half:] >= threshold))
-    epsilon = float(_bound(np.array([hits]), np.array([false_hits]), rest, delta, error)[0])
+    epsilon = max(0.0, float(rate_bounds(hits, rest, false_hits, rest, delta, error)))
     return LowerBound(epsilon, delta, confidence, rest, float(sign * threshold), hits, false_hits)
 
 
@@ -107,10 +107,6 @@ def _best(a: Array, b: Array, delta: float, error: float) -> tuple[float, float]
     pooled = np.concatenate([a[places], b[places]])
     values = np.unique(pooled[~np.isnan(pooled)])
     hits, false_hits = (len(side) - np.searchsorted(side, values, side="left") for side in (a, b))
-    bounds = _bound(hits, false_hits, len(a), delta, error)
+    bounds = np.maximum(rate_bounds(hits, len(a), false_hits, len(a), delta, error), 0.0)
     best = int(np.argmax(bounds))
     return float(bounds[best]), float(values[best])
-
-
-def _bound(hits: Any, false_hits: Any, trials: int, delta: float, error: float) -> Array:
-    return np.maximum(rate_bounds(hits, trials, false_hits, trials, delta, error), 0.0)

@@ -77,9 +77,8 @@ class ConformanceError(GraphveilError):
     def __init__(self, report: Findings) -> None:
         self.report, self.codes = report, frozenset(report.codes)
         first = "; ".join(str(failure) for failure in report.failures[:3])
-        super().__init__(
-            f"{report.method}: {len(report.failures)} checks failed ({', '.join(sorted(report.codes))}): {first}"
-        )
+        count, codes = len(report.failures), ", ".join(sorted(report.codes))
+        super().__init__(f"{report.method}: {count} checks failed ({codes}): {first}")
 
 
 def check_private_method(method: PrivateMethod, promises: Iterable[Promise] | None = None, seed: int = 0) -> Findings:

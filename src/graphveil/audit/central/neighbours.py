@@ -73,11 +73,7 @@ def undirected(x: Array, y: np.ndarray, arcs: np.ndarray, classes: int, **masks:
 
 
 def neighbours(
-    data: Data,
-    names: dict[str, int],
-    promise: Promise,
-    seed: int = 0,
-    weaker: Mapping[str, Adjacency] | None = None,
+    data: Data, names: dict[str, int], promise: Promise, seed: int = 0, weaker: Mapping[str, Adjacency] | None = None
 ) -> Iterator[Neighbour]:
     """The neighbours of ``data`` under ``promise``: one per named node (or edge), and random ones.
 
@@ -120,7 +116,7 @@ def _friends(data: Data, r: int) -> np.ndarray:
     return np.setdiff1d(receiver[sender == r], [r])
 
 
-def _with(data: Data, edges: np.ndarray, **changes: Any) -> Data:
+def with_arcs(data: Data, edges: np.ndarray, **changes: Any) -> Data:
     other = data.clone()
     other.edge_index = torch.from_numpy(np.ascontiguousarray(edges))
     other.update(changes)
@@ -147,7 +143,7 @@ def blanked(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> D
     """Node r leaves features, label and its edges blank, as far as the adjacency reaches."""
     x, y = data.x.clone(), data.y.clone()
     x[r], y[r] = 0.0, -1
-    return _with(data, data.edge_index.numpy()[:, _kept(data, r, promise, rng)], x=x, y=y)
+    return with_arcs(data, data.edge_index.numpy()[:, _kept(data, r, promise, rng)], x=x, y=y)
 
 
 def replaced(data: Data, r: int, promise: Promise, rng: np.random.Generator, opposite: bool) -> Data:
@@ -156,7 +152,7 @@ def replaced(data: Data, r: int, promise: Promise, rng: np.random.Generator, opp
     x[r] = -x[r] if opposite else torch.from_numpy(rng.normal(size=x.shape[1]))
     y[r] = (int(y[r]) + 1) % int(data.num_classes)
     if opposite:
-        return _with(data, arcs, x=x, y=y)
+        return with_arcs(data, arcs, x=x, y=y)
     others, friends = np.setdiff1d(np.arange(data.num_nodes), [r]), _friends(data, r)
     keep = _kept(data, r, promise, rng)
     match promise.adjacency:
@@ -171,7 +167,7 @@ def replaced(data: Data, r: int, promise: Promise, rng: np.random.Generator, opp
     new = np.stack([np.full(len(contacts), r), contacts])
     if promise.adjacency is not Adjacency.RECORD:
         new = np.concatenate([new, new[::-1]], axis=1)
-    return _with(data, np.concatenate([arcs[:, keep], new], axis=1), x=x, y=y)
+    return with_arcs(data, np.concatenate([arcs[:, keep], new], axis=1), x=x, y=y)
 
 
 def _unlisted(data: Data, r: int) -> Data:
@@ -180,9 +176,8 @@ def _unlisted(data: Data, r: int) -> Data:
     With r's opposite the worst case for lists cut by the code: r's messages turn round, and every list that had kept r takes in
     another entry.
     """
-    other = data.clone()
-    other.edge_index = data.edge_index[:, data.edge_index[1] != r]
-    return other
+    arcs = data.edge_index.numpy()
+    return with_arcs(data, arcs[:, arcs[1] != r])
 
 
 def _edge_neighbours(data: Data, names: dict[str, int], both: bool, rng: np.random.Generator) -> Iterator[Neighbour]:
@@ -195,8 +190,8 @@ def _edge_neighbours(data: Data, names: dict[str, int], both: bool, rng: np.rand
             s = int(rng.choice(friends))
             gone = ((sender == r) & (receiver == s)) | (both & (sender == s) & (receiver == r))
             kind = edge_kind(_kind(data, r), _kind(data, s))
-            yield Neighbour(_with(data, arcs[:, ~gone]), f"{story} lost an edge", None, kind)
+            yield Neighbour(with_arcs(data, arcs[:, ~gone]), f"{story} lost an edge", None, kind)
         s = int(rng.choice(strangers))
         new = np.array([[r, s], [s, r]] if both else [[r], [s]])
         kind = edge_kind(_kind(data, r), _kind(data, s))
-        yield Neighbour(_with(data, np.concatenate([arcs, new], axis=1)), f"{story} gained an edge", None, kind)
+        yield Neighbour(with_arcs(data, np.concatenate([arcs, new], axis=1)), f"{story} gained an edge", None, kind)

@@ -14,11 +14,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import torch
 from scipy.stats import binom
 from torch_geometric.data import Data
 
-from graphveil.audit.central.neighbours import blanked, replaced, undirected
+from graphveil.audit.central.neighbours import blanked, replaced, undirected, with_arcs
 from graphveil.audit.result import Evidence
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
@@ -130,6 +129,4 @@ def _without(whole: Data, out: np.ndarray, companion: np.ndarray, promise: Promi
     heard = np.isin(sender, companion) & np.isin(receiver, out)  # what the canary's own prediction reads
     told = np.isin(sender, out) & np.isin(receiver, companion)
     gone = heard | told if promise.adjacency is Adjacency.EDGE_UNDIRECTED else heard
-    graph = whole.clone()
-    graph.edge_index = whole.edge_index[:, torch.from_numpy(~gone)]
-    return graph
+    return with_arcs(whole, whole.edge_index.numpy()[:, ~gone])

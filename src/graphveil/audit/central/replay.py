@@ -23,10 +23,6 @@ from graphveil.privacy.mechanisms import Mechanism
 from graphveil.privacy.plan import Plan, Release
 
 
-def _nothing() -> np.ndarray:
-    return np.empty(0)
-
-
 @dataclass(frozen=True)
 class Event:
     """One random event of a run: a noisy release, a draw of batch coins, or an unaccounted peek."""
@@ -34,8 +30,8 @@ class Event:
     what: str
     name: str
     mechanism: Mechanism | None = None
-    clean: np.ndarray = field(default_factory=_nothing)
-    released: np.ndarray = field(default_factory=_nothing)
+    clean: np.ndarray = field(default_factory=lambda: np.empty(0))
+    released: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 class Diverged(Exception):
@@ -94,8 +90,10 @@ class Replayer(Tape):
             raise Diverged(f"{release.name}: noise {release.mechanism} on the neighbour, {event.mechanism} before")
         if release.mechanism.shaped and event.clean.shape != clean.shape:
             raise Diverged(f"{release.name}: shape {clean.shape} on the neighbour, {event.clean.shape} before")
-        before, after = (self._without_own_row(release, value) for value in (event.clean, clean))
-        self.measured.append(Measured(release, before, np.array(after)))
+        before, after = event.clean, np.array(clean)
+        if release.own_row_excluded and self._record is not None:  # only its owner sees that row
+            before, after = (np.delete(value, self._record, axis=0) for value in (before, after))
+        self.measured.append(Measured(release, before, after))
         return event.released.copy()
 
     def peek(self, name: str, value: Any) -> Any:
@@ -112,12 +110,6 @@ class Replayer(Tape):
             before = "nothing more" if event is None else f"{event.what} {event.name!r}"
             raise Diverged(f"{what} {name!r} on the neighbour, {before} before")
         return event
-
-    def _without_own_row(self, release: Release, value: np.ndarray) -> np.ndarray:
-        """A clean value without the row that only its owner sees."""
-        if release.own_row_excluded and self._record is not None:
-            return np.delete(value, self._record, axis=0)
-        return value
 
 
 @dataclass

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +21,20 @@ import numpy as np
 import torch
 
 from graphveil.audit.central.neighbours import worst_case_graph
-from graphveil.audit.local.exact_ratios import Ratio, audit_randomizer, edge_domain
+from graphveil.audit.local.exact_ratios import audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
 from graphveil.audit.result import Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
 from graphveil.exchange.in_process import InProcess
-from graphveil.exchange.randomizers import Contacts, NeighbourMean, Randomizer, Unit
+from graphveil.exchange.randomizers import Contacts, NeighbourMean, Unit
 from graphveil.exchange.randomizers.replacement import ReadsEverybody
 from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
+from graphveil.progress import Progress, silent
 from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
 
 CHECKS = (
@@ -55,10 +55,10 @@ def audit_local(
     runs: int = 1,
     seed: int = 0,
     small: bool = True,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Audit a local ``method`` under ``promise``; ``runs`` is accepted for symmetry: exact ratios need one run."""
-    started, tell = time.perf_counter(), progress or (lambda stage, done, total: None)
+    started, tell = time.perf_counter(), progress or silent
     if not isinstance(method, LocalMethod):
         raise InputError(f"{method.name} trusts a curator and has no level local; use --level node or edge")
     settings = audit_settings(method) if small else {}
@@ -142,25 +142,19 @@ def _round(
         failures.append(Failure("exact ratio", round.name, randomizer.unbounded or "the log-ratio is infinite"))
     if not ratio.honest:
         failures.append(Failure("law", round.name, "reports are not drawn with the stated probabilities"))
-    return Evidence(name, ratio.epsilon, _how(ratio, randomizer), code=""), failures
-
-
-def _how(ratio: Ratio, randomizer: Randomizer) -> str:
     reports = "all reports" if ratio.whole else "drawn and extreme reports"
     infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
     unit = "any two records" if randomizer.unit is Unit.VERTEX else "one contact exchanged"
-    return f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
+    how = f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
+    return Evidence(name, ratio.epsilon, how), failures
 
 
 def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | None:
     """Whether some vertex's report shows an edge of the graph outright, for a mechanism that reads everybody's lists."""
     pairs = edge_domain(randomizer, lists)[:40]
     found = sum(bool(np.any(_support(a, broadcast) != _support(b, broadcast))) for a, b in pairs)
-    return (
-        f"{type(randomizer).__name__}: {found} of {len(pairs)} edges decide what some vertex can report"
-        if found
-        else None
-    )
+    name = type(randomizer).__name__
+    return f"{name}: {found} of {len(pairs)} edges decide what some vertex can report" if found else None
 
 
 def _support(randomizer: Any, broadcast: Any) -> np.ndarray:
@@ -189,14 +183,10 @@ def _gaussian_round(randomizer: NeighbourMean, name: str, broadcast: Any, noise:
 
 def _memory(heard: Heard) -> list[Failure]:
     """Asked again, a client repeats its report."""
-    client, fresh = heard.clients.clients[0], "a second request was answered with fresh noise"
-    asked = {
-        name: broadcast
-        for name, broadcast in heard.answers.broadcasts.items()
-        if not isinstance(heard.server.rounds[name].randomizer, ReadsEverybody)
-    }
-    return [
-        Failure("memory", name, fresh)
-        for name, broadcast in asked.items()
-        if client.report(name, broadcast).to_bytes() != client.report(name, broadcast).to_bytes()
-    ]
+    client, failures = heard.clients.clients[0], []
+    for name, broadcast in heard.answers.broadcasts.items():
+        if not isinstance(heard.server.rounds[name].randomizer, ReadsEverybody):
+            first, again = (client.report(name, broadcast).to_bytes() for _ in range(2))
+            if first != again:
+                failures.append(Failure("memory", name, "a second request was answered with fresh noise"))
+    return failures

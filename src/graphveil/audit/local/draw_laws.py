@@ -21,15 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import binom, kstest, laplace
 
-from graphveil.exchange.randomizers import (
-    Contacts,
-    Direction,
-    EdgeListResponse,
-    MultiBit,
-    Piecewise,
-    Randomizer,
-    Rest,
-)
+from graphveil.exchange.randomizers import Contacts, Direction, EdgeListResponse, MultiBit, Piecewise, Randomizer, Rest
 from graphveil.exchange.randomizers.laplace import AddsLaplace
 from graphveil.privacy.noise import Noise
 

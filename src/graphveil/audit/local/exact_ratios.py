@@ -16,16 +16,8 @@ from typing import Any
 import numpy as np
 
 from graphveil.audit.local.draw_laws import DRAWS, FEWER, Array, draw, follows_marginals, follows_masses, follows_ratios
-from graphveil.exchange.randomizers import (
-    BucketResponse,
-    Contacts,
-    EdgeListResponse,
-    LabelHistogram,
-    LaplaceRows,
-    MultiBit,
-    NeighbourReplacement,
-    Randomizer,
-)
+from graphveil.exchange import randomizers
+from graphveil.exchange.randomizers.base import Contacts, Randomizer
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 
@@ -109,7 +101,7 @@ def domain_of(randomizer: Randomizer, part: Part, classes: int, slots: int, broa
         return Domain.of_any_two(range(classes), range(classes), whole=True)
     if part is Part.FEATURES:
         return _rows_domain(randomizer, broadcast, noise)
-    if isinstance(randomizer, (BucketResponse, NeighbourReplacement)):
+    if isinstance(randomizer, (randomizers.BucketResponse, randomizers.NeighbourReplacement)):
         chosen = list(range(slots)) if slots <= 16 else list(np.linspace(0, slots - 1, 12).astype(int))
         return Domain.of_any_two(chosen, range(slots), whole=True)
     return _lists_domain(randomizer, slots, broadcast, noise)
@@ -122,12 +114,12 @@ def _rows_domain(randomizer: Randomizer, broadcast: Any, noise: Noise) -> Domain
     low, high = np.full(width, lower), np.full(width, upper)
     mixed = np.where(np.arange(width) % 2 == 0, lower, upper)
     records = [low, high, mixed, low + high - mixed, (low + high) / 2, np.zeros(width)]
-    if isinstance(randomizer, MultiBit) and width <= 8:
+    if isinstance(randomizer, randomizers.MultiBit) and width <= 8:
         signs = product((-1.0, 0.0, 1.0), repeat=width)
         reports = [np.array(r) for r in signs if np.count_nonzero(r) == randomizer.m]
         return Domain.of_any_two(records, reports, whole=True)
     reports = [report for record in records for report in draw(randomizer, record, TRIED, broadcast, noise)]
-    if isinstance(randomizer, LaplaceRows):
+    if isinstance(randomizer, randomizers.LaplaceRows):
         reports += [high + 100 * randomizer.scale, low - 100 * randomizer.scale]
     return Domain.of_any_two(records, reports, whole=False)
 
@@ -141,9 +133,9 @@ def _lists_domain(randomizer: Randomizer, slots: int, broadcast: Any, noise: Noi
         records += [np.sort(chosen[:3]), np.sort(chosen[[0, 1, 3]])]
     pairs = [pair for n in range(0, len(records), 2) for pair in ((n, n + 1), (n + 1, n))]
     reports = [report for record in records for report in draw(randomizer, record, 10, broadcast, noise)]
-    if isinstance(randomizer, EdgeListResponse):
+    if isinstance(randomizer, randomizers.EdgeListResponse):
         reports += records
-    if isinstance(randomizer, LabelHistogram):
+    if isinstance(randomizer, randomizers.LabelHistogram):
         far = 100 * randomizer.scale
         reports += [far * (np.arange(randomizer.bins) == one) - far * (np.arange(randomizer.bins) == other)
                     for one, other in permutations(range(randomizer.bins), 2)]  # fmt: skip

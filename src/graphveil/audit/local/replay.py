@@ -116,8 +116,8 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     """The run ``heard`` again on :func:`unseen_changed`, with its reports; what came out differently."""
     if heard.clients.reads_everybody:
         return []
-    rounds = heard.server.rounds.values()
-    told = method.lengths_public and not any(_hides_lengths(round) for round in rounds)
+    edges = [round.randomizer for round in heard.server.rounds.values() if round.part is Part.EDGES]
+    told = method.lengths_public and not any(getattr(one, "lengths", "public") == "hidden" for one in edges)
     other = unseen_changed(method.validated(data, "raise"), promise, lengths_public=told)
     plan = method.plan(method.facts_for(other, promise), promise)
     if plan.steps != heard.server.plan.steps:
@@ -128,7 +128,10 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     failures = answers.failures
     if answers.asked != list(heard.answers.broadcasts):
         failures.append(Failure(LEAK, "rounds", "with equal reports, another graph gives another order of rounds"))
-    if not _same_predictor(model.predictor, heard.model.predictor):
+    one, other_one = (made.predictor for made in (model, heard.model))
+    arrays, before = one.arrays(), other_one.arrays()
+    same = all(name in before and np.array_equal(arrays[name], before[name]) for name in arrays)
+    if not same or one.config() != other_one.config():
         failures.append(Failure(LEAK, "model", "with equal reports, another graph gives other scores"))
     if model.certificate != heard.model.certificate:
         failures.append(Failure(LEAK, "certificate", "with equal reports, another graph gives another certificate"))
@@ -142,9 +145,8 @@ def unseen_changed(graph: Graph, promise: Local, lengths_public: bool) -> Graph:
     if Part.FEATURES not in promise.raw:
         rows = rows.take(np.roll(np.arange(nodes), 1))
     if Part.LABELS not in promise.raw:
-        labels = np.where(
-            labels >= 0, (labels + 1 + np.arange(nodes) % max(graph.classes - 1, 1)) % graph.classes, labels
-        )
+        others = (labels + 1 + np.arange(nodes) % max(graph.classes - 1, 1)) % graph.classes
+        labels = np.where(labels >= 0, others, labels)
     if Part.EDGES not in promise.raw:
         reported = not isinstance(promise.edges, Openness)
         lists = _other_lists(lists, keep_lengths=lengths_public and reported)
@@ -161,13 +163,3 @@ def _other_lists(lists: Lists, keep_lengths: bool) -> Lists:
     moved = (senders + 1 + (place + nodes // 3 + 1) % (nodes - 1)) % nodes
     kept = np.ones(len(senders), dtype=bool) if keep_lengths else (senders + receivers) % 3 > 0
     return Lists.from_edge_index(np.stack([senders, moved])[:, kept], nodes)
-
-
-def _hides_lengths(round: Any) -> bool:
-    return round.part is Part.EDGES and getattr(round.randomizer, "lengths", "public") == "hidden"
-
-
-def _same_predictor(one: Any, other: Any) -> bool:
-    arrays = [predictor.arrays() for predictor in (one, other)]
-    same = all(np.array_equal(arrays[0][name], arrays[1].get(name)) for name in arrays[0])
-    return same and one.config() == other.config()

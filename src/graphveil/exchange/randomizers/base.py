@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,9 +27,6 @@ from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, VERTEX
 from graphveil.privacy.mechanisms import Mechanism
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
-
-if TYPE_CHECKING:
-    from graphveil.graph import Lists
 
 
 class Unit(StrEnum):
@@ -49,6 +46,7 @@ class Randomizer(Mechanism):
 
     unit: ClassVar[Unit]
     sizes: ClassVar[Mapping[str, tuple[str, int]]] = {}
+    swap_units: ClassVar[float] = 1.0  # how many units exchanging one entry of one contact list changes
     budget: float
 
     def __post_init__(self) -> None:
@@ -77,14 +75,9 @@ class Randomizer(Mechanism):
         return False
 
     @property
-    def swap_units(self) -> float:
-        """How many units exchanging one entry of one contact list changes."""
-        return 0.0 if self.unit is Unit.VERTEX else 1.0
-
-    @property
     def edge_units(self) -> float:
         """How many units one undirected edge changes over all the reports it moves; infinite if that has no bound."""
-        return 0.0 if self.unit is Unit.VERTEX else math.inf
+        return math.inf
 
     @property
     def edge_change(self) -> str:
@@ -238,13 +231,6 @@ class Contacts:
         """So many lists from pairs that are sorted by owner."""
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
         return cls(starts.astype(np.int64), np.asarray(targets, dtype=np.int64))
-
-    @classmethod
-    def own_lists(cls, lists: Lists) -> Contacts:
-        """Everybody's own (out-) list of a validated graph."""
-        senders, receivers = lists.edge_index()
-        order = np.lexsort((receivers, senders))
-        return cls.of_pairs(senders[order], receivers[order], lists.nodes)
 
     def where(self, kept: np.ndarray) -> Contacts:
         """The contacts that the mask ``kept`` keeps."""

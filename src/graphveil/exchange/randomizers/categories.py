@@ -61,8 +61,7 @@ class LabelResponse(Randomizer):
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased one-hot rows: (one-hot - other)/(keep - other)."""
-        rows: Array = (np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other)
-        return rows
+        return np.asarray((np.eye(self.classes)[np.asarray(reports)] - self.other) / (self.keep - self.other))
 
     def variance(self, record: Any = None) -> Array:
         """Of each entry of the estimated one-hot row."""
@@ -151,5 +150,4 @@ def owns(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         mixed = (low * np.uint64(0x9E3779B97F4A7C15)) ^ (high * np.uint64(0xC2B2AE3D27D4EB4F))
         mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
-    owned: np.ndarray = ((mixed >> np.uint64(63)) == 0) == (sender < receiver)
-    return owned
+    return np.asarray(((mixed >> np.uint64(63)) == 0) == (sender < receiver))

@@ -26,10 +26,8 @@ class EdgeListResponse(Randomizer):
     kind: ClassVar[str] = "edge-list-response"
     unit: ClassVar[Unit] = Unit.EDGE
     sizes: ClassVar = {"slots": ("the number of slots", 1)}
-    swap_units = 2.0  # bits
-    edge_units = (
-        2.0  # both ends report the edge; rewiring it moves two bits in either end's list and costs twice as much
-    )
+    swap_units: ClassVar[float] = 2.0  # bits
+    edge_units = 2.0  # both ends report it; rewiring moves two bits in either end's list and costs twice as much
     edge_change = "added or removed"
     slots: int
 

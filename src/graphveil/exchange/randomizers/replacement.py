@@ -88,8 +88,11 @@ class NeighbourReplacement(ReadsEverybody):
     def support(self, broadcast: Any) -> Contacts:
         """Everybody's replacement candidates."""
         lists = self.everybody
-        owners = lists.owners
-        likeness = self._likeness(self._mixed(lists, broadcast), owners, lists.targets)
+        owners, rows = lists.owners, sp.csr_matrix(broadcast, dtype=np.float64)
+        if self.alpha:  # (1 - alpha) x_u + alpha mean of x over u's contacts: equation (3)
+            share = self.alpha / np.maximum(lists.degrees, 1)
+            rows = (1 - self.alpha) * rows + lists.matrix(rows.shape[0], share[owners]) @ rows
+        likeness = self._likeness(rows, owners, lists.targets)
         good = likeness >= self.threshold
         if self.strategy is Strategy.MOST_SIMILAR:
             order = np.lexsort((lists.targets, -likeness, owners))
@@ -124,14 +127,6 @@ class NeighbourReplacement(ReadsEverybody):
         if int(report) in candidates:
             mass += (1 - kept) / len(candidates)
         return math.log(mass) if mass > 0 else -math.inf
-
-    def _mixed(self, lists: Contacts, broadcast: Any) -> sp.csr_matrix:
-        """(1 - alpha) x_u + alpha mean of x over u's contacts: equation (3)."""
-        rows = sp.csr_matrix(broadcast, dtype=np.float64)
-        if self.alpha == 0:
-            return rows
-        share = self.alpha / np.maximum(lists.degrees, 1)
-        return (1 - self.alpha) * rows + lists.matrix(rows.shape[0], share[lists.owners]) @ rows
 
     def _likeness(self, rows: sp.csr_matrix, left: np.ndarray, right: np.ndarray) -> Array:
         """Of the rows ``left[i]`` and ``right[i]``, in blocks: memory stays within features and edges."""

@@ -50,8 +50,7 @@ def group_delta(epsilons: Array, sigma: float, rate: float, a: int, b: int) -> A
     above = _log_tail(cut, up, +1, sigma)
     below = _log_tail(cut, down, -1, sigma)
     excess = np.exp(above) - np.exp(np.minimum(epsilons + below, 0.0))
-    deltas: Array = np.clip(excess + (TAIL if up.size <= a else 0.0), 0.0, 1.0)
-    return deltas
+    return np.asarray(np.clip(excess + (TAIL if up.size <= a else 0.0), 0.0, 1.0))
 
 
 def _step(sigma: float, rate: float, a: int, b: int, grid: float) -> Any:
@@ -69,23 +68,19 @@ def _step(sigma: float, rate: float, a: int, b: int, grid: float) -> Any:
     deltas = np.maximum.accumulate(deltas[::-1])[::-1]  # rounding may only raise a dot
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, deltas)
     if abs(float(pmf.to_dense_pmf()._probs.sum()) - 1) > 1e-6:
-        raise PrivacyError(
-            f"the loss of a group of ({a}, {b}) rows with noise {sigma:.3g} could not be computed reliably"
-        )
+        raise PrivacyError(f"the loss of a group of ({a}, {b}) rows with noise {sigma:.3g} cannot be computed reliably")
     return pmf
 
 
 def log_choose(n: int, k: NDArray[np.int64]) -> Array:
     """log of n over k; scipy's ``binom`` overflows."""
-    logs: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return logs
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def log_binomial(trials: int, rate: float) -> Array:
     """Log-probabilities of 0 .. trials successes."""
     i = np.arange(trials + 1)
-    logs: Array = log_choose(trials, i) + xlogy(i, rate) + xlog1py(trials - i, -rate)
-    return logs
+    return np.asarray(log_choose(trials, i) + xlogy(i, rate) + xlog1py(trials - i, -rate))
 
 
 def _binomial(rows: int, rate: float) -> Array:

@@ -235,9 +235,8 @@ def _distribution(loss: Loss) -> Any:
             return pld.from_laplace_mechanism(1 / ratio, value_discretization_interval=GRID)
         case SampledGaussian(noise, rate, steps, swapped, None):
             relation = NeighboringRelation.REPLACE_ONE if swapped else NeighboringRelation.ADD_OR_REMOVE_ONE
-            step = pld.from_gaussian_mechanism(
-                noise, sampling_prob=rate, neighboring_relation=relation, value_discretization_interval=GRID
-            )
+            sampling: dict[str, Any] = {"sampling_prob": rate, "neighboring_relation": relation}
+            step = pld.from_gaussian_mechanism(noise, **sampling, value_discretization_interval=GRID)
             return step.self_compose(steps)
         case SampledGaussian(noise, rate, steps, _, (a, b)):
             from graphveil.privacy.accounting.group_loss import group_distribution

@@ -79,19 +79,18 @@ def fixed_batch_divergence(noise: float, rate: float) -> Array:
     moments = _central_moments(noise, largest)
     low, high = moments[2 * (j // 2)], moments[np.minimum(2 * ((j + 1) // 2), largest)]
     term = np.minimum(math.log(4) + (low + high) / 2, math.log(2) + j * (j - 1) / (2 * noise**2))
-    term[2] = min(math.log(4) + _log_expm1(1 / noise**2), math.log(2) + 1 / noise**2)
+    apart = 1 / noise**2
+    term[2] = min(math.log(4) + (apart + math.log(-math.expm1(-apart))), math.log(2) + apart)
     term += j * math.log(rate)
     bounds = [
         logsumexp(np.append(log_choose(a, j[2 : a + 1]) + term[2 : a + 1], 0.0)) / (a - 1)
         for a in range(2, largest + 1)
     ]
-    amplified: Array = np.minimum(_plain(noise), np.array(bounds))
-    return amplified
+    return np.asarray(np.minimum(_plain(noise), np.array(bounds)))
 
 
 def _plain(noise: float) -> Array:
-    plain: Array = ORDERS / (2 * noise**2)
-    return plain
+    return np.asarray(ORDERS / (2 * noise**2))
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +106,3 @@ def _central_moments(noise: float, largest: int) -> Array:
         if total > CERTAIN_DIGITS:
             logs[order] = peak + math.log(total)
     return logs
-
-
-def _log_expm1(x: float) -> float:
-    return x + math.log(-math.expm1(-x))
