@@ -7,8 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from graphveil.exchange.broadcast import Broadcast
+from graphveil.exchange.randomizers import NeighbourMean
+from graphveil.exchange.round import Round
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.graph.layout import write_npz
+from graphveil.privacy.local import Part
 
 NODES, CLASSES = 150, 3
 BUDGETS = {"lpgnn": (2, 3, "raw"), "local": (None, 3, 4), "graph-privatizer": (2, 3, 4)}
@@ -194,3 +198,60 @@ def test_a_plan_tells_holders_which_randomizers_a_method_asks_for(graphveil, rec
     code, out, err = graphveil("train", "lga-pgnn", "--reports", *files, *QUICK)
     assert code == 0, err
     assert json.loads(out)["epsilon"] == pytest.approx(5.0, abs=1e-6)
+
+
+def test_what_was_sent_in_the_clear_cannot_be_talked_away(graphveil, records, tmp_path):
+    files = first_round(graphveil, records, tmp_path, "lpgnn")  # raw edges
+    heard = tmp_path / "heard.csv"
+    code, _, err = graphveil(
+        "train", "graph-privatizer", "--reports", *files, "--edges-epsilon", 4, "--broadcast", heard
+    )
+    assert code == 2 and "made with raw, the flags say epsilon 4" in err and not heard.exists()
+    (tmp_path / "other").mkdir()
+    files = first_round(graphveil, records, tmp_path / "other", "local")  # edges withheld
+    code, _, err = graphveil("train", "local", "--reports", *files, "--edges-epsilon", "raw")
+    assert code == 2 and "made with withheld, the flags say raw" in err
+
+
+def test_a_round_that_the_method_does_not_ask_is_refused_because_its_cost_would_be_left_out(
+    graphveil, records, tmp_path
+):
+    files = first_round(graphveil, records, tmp_path, "local")
+    heard = tmp_path / "heard.csv"
+    assert trained(graphveil, "local", files, "--broadcast", heard)[0] == 3
+    plain = tmp_path / "plain.csv"
+    assert graphveil("collect", *files, "--out", tmp_path / "noisy.npz", "--broadcast", plain)[0] == 0
+    edges = ("--edges-epsilon", 8, "--contacts", "friends", "--broadcast", plain)
+    files += privatized(graphveil, records, tmp_path, "second", *edges)
+    code, out, err = trained(graphveil, "local", files)
+    assert code == 2 and out == "" and "round 'edges'" in err
+
+
+def test_labels_of_vertices_to_be_scored_are_not_read(graphveil, graph, truth, tmp_path):
+    """Everybody reports a label, at an epsilon that hides nothing: reading test labels would score close to 100 %."""
+    told, silent = tmp_path / "told.csv", tmp_path / "silent.csv"
+    labels, test = graph.y.numpy(), graph.test_mask.numpy()
+    for path, hidden in ((told, np.zeros(NODES, dtype=bool)), (silent, test)):
+        rows = [f"{v},{'' if hidden[v] else labels[v]}," for v in range(NODES)]  # nobody has contacts
+        path.write_text("id,group,friends\n" + "\n".join(rows) + "\n")
+    scores = []
+    for path in (told, silent):
+        out = path.with_suffix(".parquet")
+        flags = ("--labels-epsilon", 20, "--label", "group", "--classes", CLASSES, "--contacts", "friends")
+        assert graphveil("privatize", path, "--out", out, *flags, "--edges-epsilon", "raw", "--seed", 1)[0] == 0
+        scores.append(json.loads(graphveil("train", "local", "--reports", out, *QUICK, "--data", truth)[1]))
+    assert scores[0]["test_accuracy"] == scores[1]["test_accuracy"] < 0.8
+    assert scores[0]["epsilon"] == scores[1]["epsilon"]
+
+
+def test_a_client_answers_a_round_with_a_delta_only_where_its_owner_allows_it(graphveil, records, graph, tmp_path):
+    heard, out = tmp_path / "heard.csv", tmp_path / "reports.csv"
+    asked = Round("means", Part.EDGES, NeighbourMean(2.0, 5, delta=1e-3))
+    Broadcast.of([str(v) for v in range(NODES)], graph.x.numpy(), asked).write(heard)
+    flags = ("privatize", records[0], "--out", out, "--edges-epsilon", 2, "--contacts", "friends", "--broadcast", heard)
+    code, _, err = graphveil(*flags)
+    assert code == 2 and "cost delta 0.001, 0 is allowed" in err and not out.exists()
+    code, said, err = graphveil(*flags, "--delta", 1e-3)
+    assert code == 0, err
+    assert "IN THE CLEAR: HOW MANY CONTACTS EVERYBODY HAS" in said
+    assert json.loads(out.with_name("reports.csv.json").read_text())["lengths_in_the_clear"]

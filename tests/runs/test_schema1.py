@@ -56,6 +56,28 @@ def test_an_edited_number_of_an_earlier_run_is_noticed(run, tmp_path):
     assert any("'epsilon' is recorded as 0.5" in line for line in found)
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"warnings": []},
+        {"raw": []},
+        {"covers": "everything"},
+        {"per_holder": {"all": {"epsilon": 1.0, "vertices": 120}}},
+        {"certified_by": "us"},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_words_of_an_earlier_local_run_cannot_be_edited_either(edit, tmp_path):
+    run = next(run for run in RUNS if run.name == "lpgnn")
+    body = json.loads((run / "certificate.json").read_text()) | edit
+    unsigned = {key: value for key, value in body.items() if key != "digest"}
+    (tmp_path / "certificate.json").write_text(json.dumps(unsigned | {"digest": digest(unsigned)}))
+    (tmp_path / "ledger.jsonl").write_text((run / "ledger.jsonl").read_text())
+    write_json(tmp_path / "manifest.json", file_digests(tmp_path))
+    found, _ = verify_run(tmp_path)
+    assert len(found) == 1 and repr(next(iter(edit))) in found[0]
+
+
 def test_a_certificate_survives_its_own_schema():
     now = read_certificate(RUNS[0])
     assert Certificate.from_json(now.to_json()) == now

@@ -28,6 +28,7 @@ def privatize(
     features_epsilon: Budget = "withheld",
     labels_epsilon: Budget = "withheld",
     edges_epsilon: Annotated[str, typer.Option(metavar=BUDGET, help="Of one entry of a contact list.")] = "withheld",
+    delta: Annotated[float, typer.Option(help="Allowed where a round asks for it.")] = 0.0,
     identifier: Annotated[str | None, typer.Option("--id", help="Column: identifier. Default: the first.")] = None,
     features: Annotated[list[str] | None, typer.Option(help="Columns: names or patterns (word_*); repeatable.")] = None,
     label: Annotated[str | None, typer.Option(help="Column: class from 0; empty means none.")] = None,
@@ -54,10 +55,10 @@ def privatize(
     from graphveil.exchange.records import Records
     from graphveil.exchange.round import vertex_rounds
     from graphveil.graph.formats.tables import TableFile
-    from graphveil.privacy.local import Local, Openness, Part
+    from graphveil.privacy.local import DEGREES, Local, Openness, Part
     from graphveil.privacy.noise import Noise
 
-    promise = Local(features_epsilon, labels_epsilon, edges_epsilon)
+    promise = Local(features_epsilon, labels_epsilon, edges_epsilon, delta)
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
@@ -106,7 +107,9 @@ def privatize(
         opt.show(body)
         return
     typer.echo(f"{done['vertices']} records -> {out} in {body['seconds']} s; epsilon {done['epsilon']:.6g} each")
-    notes = [f"IN THE CLEAR: {', '.join(part.value.upper() for part in promise.raw)}"] if promise.raw else []
+    clear = [part.value.upper() for part in promise.raw]
+    clear += [DEGREES.upper()] if done["lengths_in_the_clear"] else []
+    notes = [f"IN THE CLEAR: {', '.join(clear)}"] if clear else []
     notes += [f"withheld: {', '.join(promise.withheld)}"] if promise.withheld else []
     if notes:
         typer.echo("; ".join(notes))

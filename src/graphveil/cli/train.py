@@ -137,6 +137,7 @@ def _on_reports(
             raise InputError(f"{stop}: 'graphveil privatize' makes the reports that {chosen.name} asks for") from None
         stop.broadcast.write(path)
         price = f"{stop.round.randomizer.cost:g}"
+        price += f" --delta {stop.round.randomizer.delta:g}" if stop.round.randomizer.delta else ""
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
             opt.show({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})

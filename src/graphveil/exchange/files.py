@@ -8,6 +8,7 @@ Tests: ``tests/cli/test_privatize.py``, ``tests/cli/test_train_reports.py``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,6 +113,7 @@ class Files:
         names = {name for file in self._files for name in file.ids}
         self.ids = tuple(sorted(names, key=int if all(n.isdecimal() and len(n) < 19 for n in names) else None))
         self._slot = {name: number for number, name in enumerate(self.ids)}
+        self._read = np.ones(len(self.ids), dtype=bool)  # whose labels are read
 
     @property
     def classes(self) -> int | None:
@@ -136,14 +138,39 @@ class Files:
             known.setdefault(file.body["holder"], set()).update(file.ids)
         return {holder: len(vertices) for holder, vertices in known.items()}
 
-    @cached_property
+    @property
     def labelled(self) -> np.ndarray:
         """Which slots have sent a label, randomised or raw."""
         found = np.zeros(len(self.ids), dtype=bool)
         for file in self._files:
             if "label" in file.table.column_names:
                 found[self._slots(file)[file.labels() >= 0]] = True
+        return found & self._read
+
+    def with_labels_of(self, slots: np.ndarray) -> Files:
+        """The same reports without the labels of all other slots: a vertex to be scored must not have told its own."""
+        found = copy(self)
+        found._read = slots
         return found
+
+    def check(self, asked: Mapping[str, Round]) -> None:
+        """An error if the files have a round that is not asked, or was answered otherwise: its cost would be left out."""
+        for file in self._files:
+            for name in file.rounds:
+                if name not in asked:
+                    raise InputError(
+                        f"{file.path} answers round {name!r}, which the method does not ask: leave the file out, or give "
+                        "'graphveil privatize' the method's plan (--plan)"
+                    )
+                self._check(file, asked[name])
+
+    def _check(self, file: ReportsFile, round: Round) -> None:
+        made, _ = file.rounds[round.name]
+        if made.randomizer != round.randomizer:
+            raise InputError(
+                f"{file.path}: round {round.name!r} was answered with {made.randomizer}, the method asks for "
+                f"{round.randomizer}: give 'graphveil privatize' the method's plan (--plan)"
+            )
 
     def answer(self, round: Round, broadcast: Any) -> Iterator[Report]:
         heard = None if broadcast is None else Broadcast.of(self.ids, broadcast, round)
@@ -151,12 +178,8 @@ class Files:
         if not answered:
             raise RoundNotAnswered(round, heard)
         for file in answered:
+            self._check(file, round)
             made, listened = file.rounds[round.name]
-            if made.randomizer != round.randomizer:
-                raise InputError(
-                    f"{file.path}: round {round.name!r} was answered with {made.randomizer}, the method asks for "
-                    f"{round.randomizer}: give 'graphveil privatize' the method's plan (--plan)"
-                )
             if heard is not None and listened != heard.digest:
                 raise InputError(f"{file.path}: round {round.name!r} was answered after hearing another broadcast")
             yield self.report(file, made)
@@ -175,7 +198,8 @@ class Files:
         slots = self._slots(file)
         if round.part is Part.LABELS:
             labels = file.labels()
-            return Report(round.name, slots[labels >= 0], labels[labels >= 0], file.body["holder"])
+            told = (labels >= 0) & self._read[slots]
+            return Report(round.name, slots[told], labels[told], file.body["holder"])
         if round.part is Part.FEATURES:
             return Report(round.name, slots, file.numbers("f"), file.body["holder"])
         lists = "contacts" in file.table.column_names
@@ -191,7 +215,7 @@ class Files:
         found = np.full(len(self.ids), NO_LABEL) if labels else np.zeros((len(self.ids), self.attributes))
         for file, slots in files:
             found[slots] = file.labels() if labels else file.numbers("f")
-        return found
+        return np.where(self._read, found, NO_LABEL) if labels else found
 
     def lengths(self) -> np.ndarray | None:
         told = [file for file in self._files if "degree" in file.table.column_names]

@@ -61,6 +61,14 @@ class Privatizer:
                 raise PrivacyError(f"{part}: rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed")
             if not spent and not isinstance(self.promise.budget(part), Openness):
                 raise InputError(f"{part}: {self.promise.asked(part)} is asked for, no round answers it (--broadcast?)")
+        delta = sum(round.randomizer.delta for round in self.rounds)
+        if delta > self.promise.target_delta * (1 + 1e-9):
+            raise PrivacyError(f"rounds cost delta {delta:g}, {self.promise.target_delta:g} is allowed (--delta)")
+
+    @property
+    def tells_lengths(self) -> bool:
+        """Whether a round sends how long everybody's contact list is."""
+        return any(round.randomizer.tells_lengths for round in self.rounds)
 
     def run(self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Write ``out`` and its description, complete or not at all; returns what was done."""
@@ -103,6 +111,8 @@ class Privatizer:
             "attributes": len(columns),
             "outside": missed,
             "epsilon": sum(round.randomizer.cost for round in self.rounds),
+            "delta": sum(round.randomizer.delta for round in self.rounds),
+            "lengths_in_the_clear": self.tells_lengths,
         }
 
     def _report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
@@ -153,6 +163,7 @@ class Privatizer:
             "attributes": width,
             "classes": self.records.classes,
             "promise": self.promise.to_json(),
+            "lengths_in_the_clear": self.tells_lengths,
             "rounds": [
                 round.release(vertices).to_json() | {"heard": heard if round.part is Part.EDGES else ""}
                 for round in self.rounds

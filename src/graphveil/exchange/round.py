@@ -10,7 +10,7 @@ from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.randomizers.categories import LabelResponse
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import Local, Openness, Part, once
 from graphveil.privacy.plan import Release
 
 
@@ -29,9 +29,8 @@ class Round:
 
     def release(self, reporters: int) -> Release:
         """The round as it stands in plans, ledgers and certificates."""
-        lemma = f"each of {reporters} people randomises their own {self.part}, once; reports are independent"
         about: Any = {"part": self.part.value, "hears": self.hears, "reporters": reporters}
-        return Release(self.name, self.randomizer, self.randomizer.changes, lemma, **about)
+        return Release(self.name, self.randomizer, self.randomizer.changes, once(self.part), **about)
 
     def asked(self, facts: PublicFacts) -> Release:
         """The release if everybody answers: train and calibration for their label, else all slots."""

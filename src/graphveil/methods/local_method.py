@@ -129,11 +129,13 @@ class LocalMethod(PrivateMethod):
         """
         asked = files.promise if promise is None else joined(files.promise, promise)
         masks = split_of_labelled(files.labelled) if masks is None else masks
+        files = files.with_labels_of(masks["train"] | masks["calibration"])
         kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
         nodes = len(files.ids)
         kinds["other"] = nodes - sum(kinds.values())
         facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
+        files.check(server.rounds)
         model = self.fit_server(server, seed=files.seed, notes=(ONCE,))
         return model.of(files.ids)
 
@@ -190,11 +192,16 @@ class RangedMethod(LocalMethod):
 
 
 def joined(reported: Local, wanted: Local) -> Local:
-    """The promise of reports that are there and of rounds still to come; a part that is reported cannot be asked otherwise."""
+    """The promise of reports that are there and of rounds still to come; a part that is reported cannot be asked otherwise.
+
+    Only contact lists are asked in several rounds: their budget may be larger than what was spent so far. What was sent in the
+    clear stays so, and nothing becomes raw by saying it.
+    """
     budgets: dict[str, Any] = {}
     for part in Part:
         here, there = reported.budget(part), wanted.budget(part)
-        if not (part in reported.withheld or part in wanted.withheld or there == here or part is Part.EDGES):
+        still = Openness.RAW not in (here, there) and (part is Part.EDGES or part in reported.withheld)
+        if not (part in wanted.withheld or there == here or still):
             raise InputError(
                 f"{part}: the reports were made with {reported.asked(part)}, the flags say {wanted.asked(part)}"
             )

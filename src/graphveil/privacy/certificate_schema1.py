@@ -9,10 +9,16 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.privacy.facts import EDGE
-from graphveil.privacy.local import LIST_ENTRY, VERTEX
+from graphveil.privacy.local import LIST_ENTRY, VERTEX, Openness, Part, once
 
 CENTRAL, LOCAL = "graphveil/certificate/1", "graphveil/local-certificate/1"
 PAID = "epsilon paid by {} records"
+KEYS = {"assumptions", "delta", "digest", "epsilon", "epsilon_claimed", "facts", "gaps", "holds", "method", "mode"}
+KEYS |= {"parameters", "promise", "public", "releases", "schema", "seed"}
+KEYS_OF = {
+    CENTRAL: KEYS | {"implied", "weaker"},
+    LOCAL: KEYS | {"covers", "per_edge", "per_holder", "per_list_entry", "per_vertex", "raw", "warnings"},
+}
 
 
 def upgraded(body: Any, schema: object) -> dict[str, Any]:
@@ -35,6 +41,15 @@ def _local(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **new}
 
 
+def unlike(body: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What schema 1 says in other words than schema 2 (``expected``): by key, as recorded and as it follows."""
+    named = {"covers": "covers", "warnings": "warnings", "per_holder": "holders"} if body["schema"] == LOCAL else {}
+    told = {old: (body.get(old), expected[new]) for old, new in named.items()}
+    if named:
+        told["raw"] = body.get("raw"), [part for part in Part if expected["promise"][part] == Openness.RAW]
+    return told
+
+
 def upgraded_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A line of a ledger: central ones have not changed."""
     if "unit" not in entry:
@@ -53,7 +68,7 @@ def upgraded_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
         "mechanism": {"kind": re.sub("(?<!^)(?=[A-Z])", "-", entry["mechanism"]).lower(), **entry["parameters"]},
         "sensitivity": {kind: n if n is None or math.isfinite(n) else None for kind, n in sensitivity.items()},
         "own_row_excluded": False,
-        "lemma": "",
+        "lemma": once(entry["part"]),
         "part": entry["part"],
         "hears": entry["hears"],
         "reporters": entry["vertices"],

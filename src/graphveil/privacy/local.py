@@ -144,6 +144,11 @@ class Local(Promise):
 FAMILY[Level.LOCAL] = Local
 
 
+def once(part: str) -> str:
+    """Why a round costs each person what its randomizer states, however many answer."""
+    return f"everybody randomises their own {part}, once; reports are independent"
+
+
 def _budget(part: Part, value: Any) -> Budget:
     if isinstance(value, str):
         if value in tuple(Openness):

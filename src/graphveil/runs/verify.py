@@ -10,7 +10,7 @@ from graphveil.errors import GraphveilError
 from graphveil.files import read_json, read_json_lines
 from graphveil.methods.model import file_digests
 from graphveil.privacy.certificate import SCHEMA, Certificate, digest
-from graphveil.privacy.certificate_schema1 import upgraded_entry
+from graphveil.privacy.certificate_schema1 import KEYS_OF, unlike, upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
 from graphveil.runs.load import method_of, read_certificate
 
@@ -61,7 +61,12 @@ def disagreements(
     recorded, keys = body, {*body, *expected}
     if body["schema"] != SCHEMA:  # schema 1 has no costs where it did not print them
         recorded = certificate.to_json()
-        keys = set(recorded) - (set() if certificate.costs else {"costs"})
+        keys = (set(recorded) - (set() if certificate.costs else {"costs"})) | (set(body) - KEYS_OF[body["schema"]])
+        for key, (said, follows) in unlike(body, expected).items():
+            if not _same(said, follows):
+                found.append(f"{key!r} is recorded as {said}, the ledger gives {follows}")
+    elif not _same(body["releases"], expected["releases"]):
+        found.append("the releases on the certificate say more than this version knows")
     for key in sorted(keys - set(NOT_DERIVED)):
         if key not in expected:
             found.append(f"this version does not know what {key!r} on a certificate means")
@@ -72,8 +77,7 @@ def disagreements(
 
 def _planned(steps: tuple[Release | Slot, ...]) -> list[dict[str, Any]]:
     """Releases without how many people really reported, which a plan can only bound."""
-    told = ("reporters", "lemma")
-    return [{key: value for key, value in step.to_json().items() if key not in told} for step in steps]
+    return [{key: value for key, value in step.to_json().items() if key != "reporters"} for step in steps]
 
 
 def _outside_filter(plan: Plan, certificate: Certificate) -> list[str]:
