@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
 from scipy.special import betaincinv, betaln
 
 from graphveil.exchange.randomizers.base import Randomizer, Unit, table
@@ -58,6 +57,8 @@ class Direction(Randomizer):
     @cached_property
     def cap(self) -> float:
         """The uniform measure s of the cap, chosen for the largest mean."""
+        from scipy.optimize import minimize_scalar  # slow to import, and no other randomizer needs it
+
         best = minimize_scalar(lambda log_s: -self._mean(math.exp(log_s)), bounds=(math.log(LEAST_CAP), math.log(0.5)))
         return math.exp(best.x)
 
