@@ -255,3 +255,13 @@ def test_a_client_answers_a_round_with_a_delta_only_where_its_owner_allows_it(gr
     assert code == 0, err
     assert "IN THE CLEAR: HOW MANY CONTACTS EVERYBODY HAS" in said
     assert json.loads(out.with_name("reports.csv.json").read_text())["lengths_in_the_clear"]
+
+
+@pytest.mark.parametrize("name", ["-1", "007", "ann"])
+def test_ids_that_are_no_node_numbers_are_not_scored(graphveil, truth, tmp_path, name):
+    source, reports = tmp_path / "r.csv", tmp_path / "reports.csv"
+    source.write_text("id,group,friends\n" + "".join(f"{v},{at % 3},\n" for at, v in enumerate([name, *range(20, 40)])))
+    flags = ("--labels-epsilon", 4, "--label", "group", "--classes", CLASSES, "--edges-epsilon", "raw")
+    assert graphveil("privatize", source, "--out", reports, *flags, "--contacts", "friends")[0] == 0
+    code, _, err = graphveil("train", "local", "--reports", reports, "--data", truth, *QUICK)
+    assert code == 2 and "ids are node numbers" in err

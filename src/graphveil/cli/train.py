@@ -150,10 +150,11 @@ def _on_reports(
 
 def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:
     """Labels and masks of the nodes in the order of the ids, which are node numbers; for evaluation, nothing else is read."""
-    try:
-        nodes = np.array([int(name) for name in ids])
-    except ValueError:
-        raise InputError("--data evaluates reports whose ids are node numbers; these are not") from None
+    if not all(
+        name.isdecimal() and str(int(name)) == name for name in ids
+    ):  # "007" and "7" would be two people, one node
+        raise InputError("--data evaluates reports whose ids are node numbers; these are not")
+    nodes = np.array([int(name) for name in ids])
     if nodes.max() >= graph.nodes:
         raise InputError(f"id {nodes.max()} is not a node of --data, which has {graph.nodes}")
     import scipy.sparse as sp
