@@ -265,3 +265,20 @@ def test_ids_that_are_no_node_numbers_are_not_scored(graphveil, truth, tmp_path,
     assert graphveil("privatize", source, "--out", reports, *flags, "--contacts", "friends")[0] == 0
     code, _, err = graphveil("train", "local", "--reports", reports, "--data", truth, *QUICK)
     assert code == 2 and "ids are node numbers" in err
+
+
+def test_a_public_mean_degree_chooses_the_rounds_as_in_one_process(graphveil, records, truth, tmp_path):
+    """Epsilon 4 times 20 contacts pays for a second histogram; without the fact one round is asked."""
+    flags = ("--mean-degree", 20, "--data", truth, "--out", tmp_path / "run")
+    files = first_round(graphveil, records, tmp_path, "local")
+    for number, name in enumerate(("histogram", "histogram-2")):
+        heard = tmp_path / f"heard-{number}.csv"
+        code, out, err = trained(graphveil, "local", files, *flags, "--broadcast", heard)
+        assert code == 3 and json.loads(out)["waiting_for"] == name, err
+        edges = ("--edges-epsilon", 2, "--contacts", "friends", "--broadcast", heard)
+        files += privatized(graphveil, records, tmp_path, f"round{number}", *edges)
+    code, out, err = trained(graphveil, "local", files, *flags)
+    assert code == 0, err
+    assert json.loads(out)["epsilon"] == pytest.approx(7.0, abs=1e-6) and graphveil("verify", tmp_path / "run")[0] == 0
+    code, _, err = trained(graphveil, "local", files)
+    assert code == 2 and "histogram" in err, "the plan without the fact asks other rounds"

@@ -43,6 +43,10 @@ def train(
     broadcast: Annotated[
         Path | None, flag("--broadcast FILE.csv", "With --reports: where to write what the next round hears.")
     ] = None,
+    mean_degree: Annotated[
+        float | None,
+        flag("--mean-degree D", "With --reports: contacts per person on average, if public; some methods plan by it."),
+    ] = None,
     prepare: opt.Prepare = None,
     split: opt.Split = "random",
     holders: Annotated[
@@ -64,11 +68,15 @@ def train(
     if reports is None:
         if further:
             raise InputError(f"unexpected argument {str(further[0])!r}; files of reports follow --reports")
+        if mean_degree is not None:
+            raise InputError("--mean-degree belongs to --reports: of a graph it is known")
         if data is None:
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
+    if mean_degree is not None and not 0 <= mean_degree < float("inf"):
+        raise InputError(f"--mean-degree is {mean_degree:g}: give a number that is not negative")
     started = time.perf_counter()
     with opt.progress_bar() as progress:
-        coins = {"seed": seed, "progress": progress}
+        coins: dict[str, Any] = {"seed": seed, "progress": progress}
         if reports is None:
             promise = flags.promise(chosen)
             if holders is not None and promise.level != "local":
@@ -78,6 +86,7 @@ def train(
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
+            coins |= {"mean_degree": mean_degree}
             model, graph = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
     seconds = time.perf_counter() - started
     if out is not None:

@@ -117,6 +117,7 @@ class LocalMethod(PrivateMethod):
         *,
         masks: Mapping[str, np.ndarray] | None = None,
         directed: bool = False,
+        mean_degree: float | None = None,
         seed: int | None = None,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
@@ -124,7 +125,8 @@ class LocalMethod(PrivateMethod):
         """Learn from collected reports; a part that the files do not report yet takes its budget from ``promise``.
 
         ``masks`` over the slots are public; default: one labelled slot in eight validates, the other labelled ones train.
-        ``directed``: a contact that one person lists need not list them. ``seed`` is for public coins only: the noise was drawn
+        ``directed``: a contact that one person lists need not list them. ``mean_degree``: contacts per person on average,
+        if that is public; methods may choose their rounds by it. ``seed`` is for public coins only: the noise was drawn
         by the holders. A round that is not in the files stops with ``RoundNotAnswered``, which has the broadcast it needs.
         """
         asked = files.promise if promise is None else joined(files.promise, promise)
@@ -133,7 +135,7 @@ class LocalMethod(PrivateMethod):
         kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
         nodes = len(files.ids)
         kinds["other"] = nodes - sum(kinds.values())
-        facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds)
+        facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds, mean_degree)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
         files.check(server.rounds)
         model = self.fit_server(server, seed=files.seed, notes=(ONCE,))
