@@ -1,6 +1,7 @@
 """``privatize`` at three holders, then ``train --reports``: nothing is randomised twice, ids and costs are the reports' own."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,11 +9,18 @@ import pyarrow.parquet
 import pytest
 
 from graphveil.exchange.broadcast import Broadcast
-from graphveil.exchange.randomizers import NeighbourMean
+from graphveil.exchange.files import Files
+from graphveil.exchange.in_process import InProcess
+from graphveil.exchange.randomizers import Contacts, NeighbourMean
+from graphveil.exchange.report import Report
 from graphveil.exchange.round import Round
+from graphveil.exchange.server import Server
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.graph.layout import write_npz
-from graphveil.privacy.local import Part
+from graphveil.methods.local_method import public_coins
+from graphveil.methods.registry import build
+from graphveil.privacy.local import Local, Part
+from graphveil.privacy.noise import Noise
 
 NODES, CLASSES = 150, 3
 BUDGETS = {"lpgnn": (2, 3, "raw"), "local": (None, 3, 4), "graph-privatizer": (2, 3, 4)}
@@ -86,7 +94,7 @@ def all_rounds(graphveil, records, folder, method, *flags):
             assert code == 0, err
             return files, json.loads(out)
         body = json.loads(out)
-        assert body["broadcast"] == str(heard) and heard.exists() and body["waiting_for"] in ("histogram", "edges")
+        assert body["broadcast"] == str(heard) and heard.exists() and body["waiting_for"] in ("histogram", "histogram-2", "edges")
         edges = ("--edges-epsilon", BUDGETS[method][2], "--contacts", "friends", "--broadcast", heard)
         files += privatized(graphveil, records, folder, f"round{number}", *edges)
     raise AssertionError("it never stopped asking")
@@ -115,6 +123,43 @@ def test_reports_train_the_method_and_cost_what_training_in_one_process_costs(
     again = json.loads(trained(graphveil, method, files)[1])
     assert again["epsilon"] == body["epsilon"], "training again spends nothing"
     assert again["test_accuracy"] is None and again["val_accuracy"] is None, "there is nothing clean to score against"
+
+
+class SameReports(InProcess):
+    """Clients in this process that happened to draw what the files say."""
+
+    files: Files
+
+    def answer(self, round, broadcast):
+        told = {round.name: [report for _, report in self.files.reports() if report.round == round.name]}
+        found = []
+        for mine in super().answer(round, broadcast):
+            (theirs,) = (one for one in told[round.name] if set(one.ids) == set(mine.ids))
+            order = [theirs.ids.tolist().index(slot) for slot in mine.ids]
+            values = (
+                Contacts.of([theirs.values[at] for at in order])
+                if isinstance(mine.values, Contacts)
+                else theirs.values[order].astype(mine.values.dtype)
+            )
+            found.append(Report(round.name, mine.ids, values, mine.holder))
+        return found
+
+
+@pytest.mark.parametrize("method", BUDGETS)
+def test_the_same_reports_give_the_same_model_from_files_and_in_one_process(
+    graphveil, records, graph, truth, tmp_path, method
+):
+    paths, _ = all_rounds(graphveil, records, tmp_path, method, "--data", truth, "--mean-degree", 20)
+    features, labels, edges = BUDGETS[method]
+    promise, chosen = Local(features or "withheld", labels, edges), build(method, {"epochs": 15})
+    clean = chosen.validated(graph, "raise")
+    plan = chosen.plan(replace(chosen.facts_for(clean, promise), mean_degree=20.0), promise)  # local: two histograms
+    holders = np.arange(NODES) % 3
+    clients = SameReports(clean, map(Round.of, plan.steps), Noise(7), holders, lengths_public=chosen.told_lengths(promise))
+    clients.files = Files(paths)
+    inside = chosen.fit_server(Server(plan, clean.masks, clients, public_coins(0)))
+    outside = chosen.fit_reports(Files(paths), promise, masks=clean.masks, mean_degree=20.0, seed=0)
+    assert np.array_equal(outside.predictor.scores, inside.predictor.scores)
 
 
 def test_ids_that_are_names_are_kept(graphveil, tmp_path):

@@ -3,6 +3,9 @@
 The server sees, of every vertex, the reported buckets of its owned contacts. With H[c, b] the share of bucket b among the
 contacts of class c and T the channel of the bucket response, a report has law (H T)[c, .]; H is fitted by EM and the
 log-likelihood of every class goes to the network, beside de-biased shares. All of it is post-processing.
+
+Which member of a bucket was reported is a coin, so no graph is made of them. It would do harm: a member stands in it because
+of its own released label, and a network that reads its label there looks good on released validation labels alone.
 Tests: ``tests/methods/test_graph_privatizer.py``.
 """
 
@@ -15,7 +18,7 @@ from scipy.special import log_softmax, softmax
 
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.server import Server
-from graphveil.methods.common.backbone_training import NoisyLabels, standardised
+from graphveil.methods.common.backbone_training import NoisyLabels, dense_columns, standardised
 from graphveil.methods.common.denoise import HistogramFit, fit_histograms, likelihood_rows
 from graphveil.methods.common.propagated_training import PropagatedTraining
 from graphveil.methods.common.scores import ScoresPredictor
@@ -29,26 +32,18 @@ FLOOR = -10.0  # of log-posteriors
 def learn(
     training: PropagatedTraining, server: Server, mechanism: str, rows: Any, labels: NoisyLabels
 ) -> ScoresPredictor:
-    """Ask in rounds, then train on the noisy graph or on the evidence alone, as released validation labels prefer."""
+    """LPGNN on reported slots; from buckets or means their evidence, beside one's own rows if validation labels prefer that."""
     if mechanism == "krr":
-        lists, evidence = server.ask("edges", np.arange(server.facts.nodes)), None
-    elif mechanism == "mean":
-        lists, evidence = None, _means(server, labels)
-    else:
-        lists, evidence = _buckets(server, labels)
-    candidates = {}
-    if evidence is not None:
-        candidates["evidence"] = evidence, np.zeros((2, 0), dtype=np.int64)
-    if lists is not None:
-        arcs = lists.arcs
-        propagated = training.propagated(rows, arcs, server.facts.nodes, server.coins)
-        columns = propagated if evidence is None else np.column_stack([propagated, evidence])
-        candidates["graph"] = columns, arcs
-    return training.fit(server, candidates, labels)
+        return training.learn(server, rows, labels, server.ask("edges", np.arange(server.facts.nodes)).arcs)
+    evidence = _means(server, labels) if mechanism == "mean" else _buckets(server, labels)
+    own = standardised(dense_columns(rows, training.compress, server.coins))
+    no_edges = np.zeros((2, 0), dtype=np.int64)
+    both = np.column_stack([own, evidence])
+    return training.fit(server, {"evidence": (evidence, no_edges), "evidence and rows": (both, no_edges)}, labels)
 
 
-def _buckets(server: Server, labels: NoisyLabels) -> tuple[Contacts, Array]:
-    """Reported lists of the last round, and the evidence of all of them."""
+def _buckets(server: Server, labels: NoisyLabels) -> Array:
+    """The evidence of the lists of all rounds."""
     likelihoods = likelihood_rows(labels.reports, labels.channel)
     evidence, found = [], None
     for name in (name for name in server.rounds if server.rounds[name].part is Part.EDGES):
@@ -65,7 +60,7 @@ def _buckets(server: Server, labels: NoisyLabels) -> tuple[Contacts, Array]:
         shares = (counts - other * counts.sum(axis=1, keepdims=True)) / (keep - other)
         spread = np.sqrt(np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
         evidence += [_column_scale(found.log_likelihood), standardised(shares / spread)]
-    return lists, np.column_stack(evidence)
+    return np.column_stack(evidence)
 
 
 def _means(server: Server, labels: NoisyLabels) -> Array:
