@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test docs lint bench clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,9 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+docs: $(STAMP)
+	$(BIN)/python -m pytest -m docs -n $(WORKERS) --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests examples benchmarks
