@@ -26,7 +26,9 @@ pytestmark = pytest.mark.docs
 
 
 def blocks(page):
-    return re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        r"^```(sh|python)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.fixture
@@ -56,8 +58,10 @@ def test_every_command_of_a_page_works(folder, page, request):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for language, block in blocks(page):
         runner = ["bash", "-eu"] if language == "sh" else [sys.executable, "-"]
-        done = subprocess.run(runner, input=MAY_STOP * (language == "sh") + block, cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, f"{page}:\n{block}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        script = MAY_STOP + block if language == "sh" else block
+        done = subprocess.run(runner, input=script, cwd=folder, env=environment, capture_output=True, text=True)
+        said = f"{page}:\n{block}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert done.returncode == 0 and "Traceback" not in done.stderr, said
 
 
 def test_no_page_has_a_command_that_is_not_run():

@@ -94,7 +94,11 @@ def all_rounds(graphveil, records, folder, method, *flags):
             assert code == 0, err
             return files, json.loads(out)
         body = json.loads(out)
-        assert body["broadcast"] == str(heard) and heard.exists() and body["waiting_for"] in ("histogram", "histogram-2", "edges")
+        assert (
+            body["broadcast"] == str(heard)
+            and heard.exists()
+            and body["waiting_for"] in ("histogram", "histogram-2", "edges")
+        )
         edges = ("--edges-epsilon", BUDGETS[method][2], "--contacts", "friends", "--broadcast", heard)
         files += privatized(graphveil, records, folder, f"round{number}", *edges)
     raise AssertionError("it never stopped asking")
@@ -155,11 +159,24 @@ def test_the_same_reports_give_the_same_model_from_files_and_in_one_process(
     clean = chosen.validated(graph, "raise")
     plan = chosen.plan(replace(chosen.facts_for(clean, promise), mean_degree=20.0), promise)  # local: two histograms
     holders = np.arange(NODES) % 3
-    clients = SameReports(clean, map(Round.of, plan.steps), Noise(7), holders, lengths_public=chosen.told_lengths(promise))
+    clients = SameReports(
+        clean, map(Round.of, plan.steps), Noise(7), holders, lengths_public=chosen.told_lengths(promise)
+    )
     clients.files = Files(paths)
     inside = chosen.fit_server(Server(plan, clean.masks, clients, public_coins(0)))
     outside = chosen.fit_reports(Files(paths), promise, masks=clean.masks, mean_degree=20.0, seed=0)
     assert np.array_equal(outside.predictor.scores, inside.predictor.scores)
+
+
+def test_a_holder_that_leaves_after_the_first_round_is_counted(graphveil, records, tmp_path):
+    files = first_round(graphveil, records, tmp_path, "local")
+    heard = tmp_path / "heard.csv"
+    assert trained(graphveil, "local", files, "--broadcast", heard)[0] == 3
+    edges = ("--edges-epsilon", 4, "--contacts", "friends", "--broadcast", heard)
+    files += privatized(graphveil, records[:2], tmp_path, "second", *edges)
+    code, out, err = trained(graphveil, "local", files)
+    assert code == 0, err
+    assert "round 'histogram': 100 of 150 who were asked have answered" in json.loads(out)["assumptions"]
 
 
 def test_ids_that_are_names_are_kept(graphveil, tmp_path):

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from graphveil.errors import GraphveilError, InputError, PrivacyError
-from graphveil.exchange.broadcast import Broadcast, described, split_ids
+from graphveil.exchange.broadcast import Broadcast, split_ids
 from graphveil.exchange.client import NO_LABEL
-from graphveil.exchange.privatizer import SCHEMA
 from graphveil.exchange.randomizers import Contacts
 from graphveil.exchange.report import Report
+from graphveil.exchange.reports_file import ReportsFile
 from graphveil.exchange.round import Round
-from graphveil.files import read_json
-from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.local import Local, Openness, Part
-from graphveil.privacy.plan import Release
 
 COLLECTED = "collected from reports: its labels and features are noisy already"
 ONCE = "every client used the randomizer it names and reports once"
@@ -39,65 +33,6 @@ class RoundNotAnswered(GraphveilError):
     def __init__(self, round: Round, broadcast: Broadcast | None) -> None:
         self.round, self.broadcast = round, broadcast
         super().__init__(f"nobody has answered round {round.name!r} yet")
-
-
-@dataclass(frozen=True, eq=False)
-class ReportsFile:
-    """One file of reports and its description."""
-
-    path: Path
-    body: Mapping[str, Any]
-    table: pa.Table
-
-    @classmethod
-    def read(cls, path: Path) -> ReportsFile:
-        beside = described(path)
-        if not beside.exists():
-            raise InputError(f"{beside} is missing: it says how {path} was randomised, keep the two together")
-        body = read_json(beside)
-        if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-            found = body.get("schema") if isinstance(body, dict) else None
-            raise InputError(f"{beside} has schema {found!r}; this version reads {SCHEMA!r}")
-        source = TableFile(path)
-        names = source.names()
-        types = {"id": pa.string(), "contacts": pa.string(), "label": pa.int64(), "degree": pa.int64()}
-        types |= {name: pa.float64() for name in names if name[:1] in "fh" and name[1:].isdigit()}
-        batches = list(source.batches(names, {name: types[name] for name in names if name in types}))
-        if not batches:
-            raise InputError(f"{path} has no reports")
-        found = cls(path, body, pa.Table.from_batches(batches))
-        if len(set(found.ids)) != len(found.ids):
-            raise InputError(f"{path} has two reports with the same id")
-        return found
-
-    @cached_property
-    def ids(self) -> list[str]:
-        names: list[str] = self.table["id"].cast(pa.string()).to_pylist()
-        return names
-
-    @cached_property
-    def rounds(self) -> dict[str, tuple[Round, str]]:
-        """By name the rounds answered here, each with the digest of what it heard."""
-        try:
-            made = [(Round.of(Release.from_json(entry)), entry["heard"]) for entry in self.body["rounds"]]
-            return {round.name: (round, heard) for round, heard in made}
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{described(self.path)} names a randomizer this version does not know: {error}") from None
-
-    def answered(self, part: Part) -> tuple[str, ...]:
-        """The names of the rounds on a part that are answered here."""
-        return tuple(sorted(name for name, (round, _) in self.rounds.items() if round.part is part))
-
-    def raw(self, part: Part) -> bool:
-        return bool(self.body["promise"][part.value] == Openness.RAW)
-
-    def numbers(self, letter: str) -> np.ndarray:
-        """The columns ``letter0, letter1, ...`` as one table."""
-        names = [name for name in self.table.column_names if name[:1] == letter and name[1:].isdigit()]
-        return np.column_stack([self.table[name].to_numpy() for name in sorted(names, key=lambda name: int(name[1:]))])
-
-    def labels(self) -> np.ndarray:
-        return np.asarray(self.table["label"].fill_null(NO_LABEL).to_numpy(), dtype=np.int64)
 
 
 class Files:
@@ -117,25 +52,23 @@ class Files:
 
     @property
     def classes(self) -> int | None:
-        declared = (file.body["classes"] for file in self._files)
-        return next((int(classes) for classes in declared if classes is not None), None)
+        return next((file.classes for file in self._files if file.classes is not None), None)
 
     @property
     def attributes(self) -> int:
-        return max(int(file.body["attributes"]) for file in self._files)
+        return max(file.attributes for file in self._files)
 
     @property
     def seed(self) -> int | None:
         """A seed some holder used: then the noise can be drawn again by whoever knows it."""
-        seeds = (file.body["seed"] for file in self._files)
-        return next((int(seed) for seed in seeds if seed is not None), None)
+        return next((file.seed for file in self._files if file.seed is not None), None)
 
     @property
     def holders(self) -> Mapping[str, int]:
         """How many different vertices each holder reports, over all its files."""
         known: dict[str, set[str]] = {}
         for file in self._files:
-            known.setdefault(file.body["holder"], set()).update(file.ids)
+            known.setdefault(file.holder, set()).update(file.ids)
         return {holder: len(vertices) for holder, vertices in known.items()}
 
     @property
@@ -199,11 +132,11 @@ class Files:
         if round.part is Part.LABELS:
             labels = file.labels()
             told = (labels >= 0) & self._read[slots]
-            return Report(round.name, slots[told], labels[told], file.body["holder"])
+            return Report(round.name, slots[told], labels[told], file.holder)
         if round.part is Part.FEATURES:
-            return Report(round.name, slots, file.numbers("f"), file.body["holder"])
+            return Report(round.name, slots, file.numbers("f"), file.holder)
         lists = "contacts" in file.table.column_names
-        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.body["holder"])
+        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.holder)
 
     def in_the_clear(self, part: Part) -> Any:
         files = [(file, self._slots(file)) for file in self._files if file.raw(part)]
@@ -213,8 +146,13 @@ class Files:
             return np.unique(np.concatenate([np.zeros((2, 0), dtype=np.int64), *arcs], axis=1), axis=1)
         labels = part is Part.LABELS
         found = np.full(len(self.ids), NO_LABEL) if labels else np.zeros((len(self.ids), self.attributes))
+        told = np.zeros(len(self.ids), dtype=bool)
         for file, slots in files:
-            found[slots] = file.labels() if labels else file.numbers("f")
+            values = file.labels() if labels else file.numbers("f")
+            again = told[slots]
+            if not np.array_equal(found[slots[again]], values[again]):
+                raise InputError(f"{file.path}: a vertex sent other {part} in an earlier file: which of the two is it?")
+            found[slots], told[slots] = values, True
         return np.where(self._read, found, NO_LABEL) if labels else found
 
     def lengths(self) -> np.ndarray | None:
@@ -246,13 +184,13 @@ class Files:
         for file in self._files:
             rounds |= {name: made for name, (made, _) in file.rounds.items()}
             answers: dict[str, Any] = {n: [one.release(0).to_json(), heard] for n, (one, heard) in file.rounds.items()}
-            answers |= {f"raw {part}": file.body["attributes"] for part in Part if file.raw(part)}
+            answers |= {f"raw {part}": file.attributes for part in Part if file.raw(part)}
             for name, how in answers.items():
                 first, before = kept.setdefault(name, (file.path, how))
                 if before != how:
                     raise InputError(f"{file.path} was made under another promise or other randomizers than {first}")
         budgets: dict[str, Any] = {}
         for part in Part:
-            asked = {names: f.body["promise"][part.value] for f in self._files if (names := f.answered(part))}
+            asked = {names: f.promise.budget(part) for f in self._files if (names := f.answered(part))}
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))

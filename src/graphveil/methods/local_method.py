@@ -8,7 +8,7 @@ from reports that were collected elsewhere: nothing is randomised again, the cer
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -159,7 +159,7 @@ class LocalMethod(PrivateMethod):
         everybody = self.reads_everybody and reports_lists(promise)
         seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
         releases = (server.plan.release(name) for name in server.rounds)
-        told = {"public": self.public_statements(promise), "assumptions": (*notes, seen), "seed": seed}
+        told = {"public": self.public_statements(promise), "assumptions": (*notes, *silent(server), seen), "seed": seed}
         return self.certified(predictor, server.plan, releases, holders=server.answers.holders, **told)
 
     def told_lengths(self, promise: Promise) -> bool:
@@ -217,6 +217,14 @@ def split_of_labelled(labelled: np.ndarray) -> dict[str, np.ndarray]:
     calibration = np.zeros(len(labelled), dtype=bool)
     calibration[chosen[: len(chosen) // 8]] = True
     return {"train": labelled & ~calibration, "calibration": calibration, "query": ~labelled}
+
+
+def silent(server: Server) -> Iterator[str]:
+    """In words, the rounds that some of those who were asked did not answer."""
+    for name in server.rounds:
+        asked, there = server.plan.release(name).reporters, int(server.collector.reported(name).sum())
+        if 0 < there < asked:  # a round that reads everybody's lists has no reports
+            yield f"round {name!r}: {there} of {asked} who were asked have answered"
 
 
 def partition(nodes: int, holders: int) -> np.ndarray:
