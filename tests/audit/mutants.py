@@ -26,7 +26,7 @@ from graphveil.methods.local import LocalRecipe
 from graphveil.methods.lpgnn import Lpgnn
 from graphveil.privacy.accounting.loss import epsilon_of
 from graphveil.privacy.local import Local
-from graphveil.privacy.noise import Noise
+from graphveil.privacy.noise import Noise, grid
 from graphveil.privacy.promise import EdgeLevel, NodeLevel, Promise
 
 RECORD = NodeLevel(4.0, 1e-4)
@@ -50,14 +50,14 @@ def clipping_skipped() -> Iterator[None]:
 def root_of_the_degree_taken_twice() -> Iterator[None]:
     """sqrt(D) where the squared sensitivity is D: the root of an already rooted bound."""
     original = aggregation.hop_sensitivity
-    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: math.sqrt(original(promise, hop))):
+    with patch.object(aggregation, "hop_sensitivity", lambda *args: math.sqrt(original(*args))):
         yield
 
 
 @contextmanager
 def undirected_edge_counted_once() -> Iterator[None]:
     """One friendship moves two rows, the noise covers one."""
-    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: 1.0):
+    with patch.object(aggregation, "hop_sensitivity", lambda *args: 1.0):
         yield
 
 
@@ -131,12 +131,16 @@ def one_draw_for_all_numbers() -> Iterator[None]:
         yield
 
 
+def on_grid(standard: np.ndarray, sigma: float) -> np.ndarray:
+    return np.rint(standard * (sigma / grid(sigma))) * grid(sigma)
+
+
 @contextmanager
 def signs_instead_of_gaussians() -> Iterator[None]:
     """Noise of the right variance and the wrong law."""
 
     def signs(self: Noise, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
-        return self._on_grid(np.sign(self.uniform(int(np.prod(shape))) - 0.5).reshape(shape), sigma)
+        return on_grid(np.sign(self.uniform(int(np.prod(shape))) - 0.5).reshape(shape), sigma)
 
     with patch.object(Noise, "gaussian", signs):
         yield
@@ -244,7 +248,7 @@ def noise_that_remembers() -> Iterator[None]:
         key = tuple(np.atleast_1d(shape))
         mixed = 0.6 * last.get(key, fresh) + 0.8 * fresh if key in last else fresh
         last[key] = mixed
-        return self._on_grid(mixed.copy(), sigma)
+        return on_grid(mixed, sigma)
 
     with patch.object(Noise, "gaussian", gaussian):
         yield

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from graphveil.graph import Lists
+from graphveil.graph.lists import GRID
 from graphveil.graph.unit import unit_array
-from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, k_neighbor_sensitivity
+from graphveil.methods.common.aggregation import (
+    aggregate,
+    hop_sensitivity,
+    k_neighbor_sensitivity,
+    truncation,
+)
 from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 
 RECORD, REPLACE = NodeLevel(1.0), NodeLevel(1.0, relation="replace")
@@ -55,7 +61,7 @@ def test_blanking_a_record_moves_the_sum_by_at_most_one_and_hubs_attain_it():
         after, blank = before.copy(), h.copy()
         after[r], blank[r] = 0, 0.0
         pairs.append((before, after, h, blank))
-    assert 0.999 < worst(RECORD, pairs) <= hop_sensitivity(RECORD, 1) + 1e-12
+    assert 0.999 < worst(RECORD, pairs) <= hop_sensitivity(RECORD, 1, 9, 4) + 1e-12
 
 
 @pytest.mark.parametrize("hop", [1, 2])
@@ -73,7 +79,11 @@ def test_replacing_a_record_moves_the_sum_by_at_most_two_then_sqrt_two(hop):
         if hop == 1:
             other[r] = -h[r] if rng.random() < 0.5 else rows(rng, 1)[0]
         pairs.append((before, after, h, other))
-    assert 0.99 * hop_sensitivity(REPLACE, hop) < worst(REPLACE, pairs) <= hop_sensitivity(REPLACE, hop) + 1e-12
+    assert (
+        0.99 * hop_sensitivity(REPLACE, hop, 9, 4)
+        < worst(REPLACE, pairs)
+        <= hop_sensitivity(REPLACE, hop, 9, 4) + 1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -91,14 +101,14 @@ def test_k_neighbor_changes_stay_within_s_k(k, hop):
             other[r] = 0.0
         pairs.append((before, after, h, other))
     largest = worst(promise, pairs)
-    assert largest <= k_neighbor_sensitivity(k) + 1e-12
+    assert largest <= k_neighbor_sensitivity(k, 8, 3)
     if k == 1 and hop == 1:
-        assert largest > 0.93 * k_neighbor_sensitivity(k)
+        assert largest > 0.93 * k_neighbor_sensitivity(k, 8, 3)
 
 
 def test_s_k_is_the_reviewed_constant_and_its_witness_attains_it():
     """r and k friends, each friend with k further contacts shared by all, votes aligned with the growth of the weights."""
-    assert [round(k_neighbor_sensitivity(k), 4) for k in (1, 2, 5, 25)] == [1.4736, 1.7894, 2.4955, 5.1230]
+    assert [round(k_neighbor_sensitivity(k, 2 * k, 1), 4) for k in (1, 2, 5, 25)] == [1.4736, 1.7894, 2.4955, 5.1230]
     for k in (1, 2, 3):
         friends, shared = range(1, k + 1), range(k + 1, 2 * k + 1)
         nodes = 2 * k + 1
@@ -118,8 +128,28 @@ def test_s_k_is_the_reviewed_constant_and_its_witness_attains_it():
             other[0] = 0.0
             pairs.append((before, after, h, other))
         best = worst(KNeighborLevel(k, 1.0), pairs)
-        assert best <= k_neighbor_sensitivity(k) + 1e-12
-        assert best > 0.85 * k_neighbor_sensitivity(k)
+        assert best <= k_neighbor_sensitivity(k, nodes, 1)
+        assert best > 0.85 * k_neighbor_sensitivity(k, nodes, 1)
+
+
+@pytest.mark.parametrize(("k", "entries"), [(1, 2), (3, 4), (3, 60), (25, 26)])
+def test_truncation_to_the_message_grid_is_charged(k, entries):
+    """k friends of r lose it from lists of ``entries`` people; every coordinate steps over a multiple of 2^-24."""
+    width, nodes = 40, k + 1 + k * (entries - 1)
+    before = np.zeros((nodes, nodes), int)
+    for friend in range(1, k + 1):
+        first = k + 1 + (friend - 1) * (entries - 1)
+        before[friend, first : first + entries - 1] = before[friend, 0] = 1
+    after = before.copy()
+    after[:, 0] = 0
+    steps = np.random.default_rng(0).integers(1 << 17, 1 << 18, width)
+    h = np.tile(steps * GRID * math.sqrt(entries - 1) * (1 + 2.0**-40), (nodes, 1))  # just above at the larger weight
+    assert np.linalg.norm(h[1]) < 1
+    (change,) = moved(KNeighborLevel(k, 1.0), [(before, after, h, h)])
+    grown = np.linalg.norm(change[1:])  # rows other than r
+    ideal = k**0.5 * (1 - math.sqrt((entries - 1) / entries)) * np.linalg.norm(h[1])
+    assert grown > ideal + 1e-9, "more than the formula without truncation"
+    assert grown <= k * (1 - math.sqrt(k / (k + 1))) * np.linalg.norm(h[1]) + truncation(k, k, nodes, width)
 
 
 def test_one_friendship_moves_two_rows_and_one_link_moves_one():
@@ -159,7 +189,11 @@ def test_bounded_degree_excludes_the_own_row_and_stays_within_sqrt_d(relation):
         pairs.append((before, after, h, other))
         records.append(r)
     others = (np.delete(change, r, axis=0) for change, r in zip(moved(promise, pairs), records, strict=True))
-    assert 0.999 * hop_sensitivity(promise, 1) < max(map(np.linalg.norm, others)) <= hop_sensitivity(promise, 1) + 1e-12
+    assert (
+        0.999 * hop_sensitivity(promise, 1, 9, 4)
+        < max(map(np.linalg.norm, others))
+        <= hop_sensitivity(promise, 1, 9, 4) + 1e-12
+    )
 
 
 def test_repeated_edges_and_self_loops_do_not_weaken_the_bound():

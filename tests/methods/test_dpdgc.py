@@ -78,7 +78,9 @@ def test_losing_k_friends_moves_the_other_rows_of_the_table_by_root_k(k):
         cut = full.copy()
         cut[0, list(lost)] = cut[list(lost), 0] = 0
         moved = np.delete((full - cut) @ codes, 0, axis=0)
-        assert np.linalg.norm(moved) == pytest.approx(table_bound(gv.KNeighborLevel(k, 1.0), True))
+        assert np.linalg.norm(moved) == pytest.approx(
+            table_bound(gv.PublicFacts(9, 3, 2), gv.KNeighborLevel(k, 1.0), 3, True)
+        )
 
 
 def test_codes_longer_than_assumed_are_refused_before_noise(small):

@@ -1,15 +1,18 @@
 """Noise: its law, its grid, its independence, and the attack on its last digits."""
 
+import copy
 import math
+import os
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest
+from scipy.stats import chisquare, geom, kstest
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.noise import GRID_BITS, Noise, grid, rounding, summation_error
+from graphveil.privacy.noise import GRID_BITS, KEY_BITS, Noise, gaussian_overhead, grid, summation_error
 
 N = 200_000  # a Kolmogorov-Smirnov p-value below 1e-6 has false-alarm rate 1e-6; seeds are fixed
 
@@ -33,12 +36,52 @@ def test_equal_seeds_repeat_and_everything_else_differs():
     assert abs(np.corrcoef(first, second)[0, 1]) < 6 / math.sqrt(N)
 
 
+def first_words(streams):
+    return [int(stream._words(1)[0]) for stream in streams]
+
+
+def test_a_forked_stream_does_not_repeat_itself():
+    noise, (read, write) = Noise(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(write, noise.gaussian(1.0, 4).tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not np.isin(noise.gaussian(1.0, 4), np.frombuffer(os.read(read, 32))).any()
+
+
+def test_a_seeded_stream_refuses_to_go_on_in_a_fork():
+    noise, (read, write) = Noise(1), os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            noise.gaussian(1.0, 4)
+        except PrivacyError:
+            os.write(write, b"refused")
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert os.read(read, 7) == b"refused"
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_and_pickles_of_an_unseeded_stream_are_refused(way):
+    with pytest.raises(PrivacyError, match="same noise again"):
+        way(Noise())
+
+
+def test_the_key_has_128_bits():
+    """8192 streams: a 16-bit key gives about 500 pairs that start alike, one of 24 bits two; and all of it is asked for."""
+    assert KEY_BITS == 128
+    assert len(set(first_words(Noise() for _ in range(8192)))) == 8192
+
+
 @given(st.floats(1e-6, 1e6))
 def test_the_grid_is_a_power_of_two_2_to_the_40_below_the_scale(scale):
     cell = grid(scale)
     assert math.frexp(cell)[0] == 0.5
     assert cell <= scale * 2.0**-GRID_BITS < 2 * cell
-    assert rounding(scale, 9) == 3 * cell
+    assert 3 * cell / scale <= gaussian_overhead(9) < 3.01 * 2.0**-GRID_BITS + 3e-12
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
@@ -79,6 +122,58 @@ def test_poisson_coins_have_the_right_marginal_and_pairwise_law():
     off_diagonal = together[~np.eye(size, dtype=bool)]
     assert np.abs(off_diagonal - rate**2).max() < error
     assert {0, 1, 2} <= set(coins.sum(axis=1).astype(int))  # batch sizes vary, empty batches happen
+
+
+def test_small_exponential_numbers_keep_their_digits():
+    """P(E < 2^-60) is 2^-60, not 0: numbers far below the step of one 53-bit uniform number are reached, at the right rate."""
+    values = Noise(1).exponential(1_000_000)
+    assert kstest(values[:N], "expon").pvalue > 1e-6
+    tiny = values[values < 2.0**-12]
+    assert abs(len(tiny) - 1e6 * 2.0**-12) < 6 * math.sqrt(1e6 * 2.0**-12)
+    assert np.mean(tiny / 2.0**-53 % 1 == 0) < 0.2, "one double's logarithm has steps of 2^-53 there"
+
+
+def test_the_best_of_gumbel_scores_is_each_with_its_softmax_probability():
+    """A column 9 below the best wins with e^-9 (13 scores above it do not change that ratio); six sigma."""
+    draws, scores = 400_000, np.array([9.0, 8.0, 0.0])
+    noisy = scores + Noise(2).gumbel(3 * draws).reshape(draws, 3)
+    won = np.bincount(noisy.argmax(axis=1), minlength=3)
+    ideal = np.exp(scores) / np.exp(scores).sum() * draws
+    assert (np.abs(won - ideal) < 6 * np.sqrt(ideal)).all()
+    assert Noise(3).gumbel(2_000_000).max() > 11
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.3, 1e-3])
+def test_gaps_have_the_geometric_law_also_where_one_uniform_number_has_no_digits_left(rate):
+    gaps = Noise(4)._gaps(rate, 10**9, N)
+    edges = np.unique(geom.ppf(np.linspace(0, 1, 21)[1:-1], rate, loc=-1))
+    counts = np.bincount(np.searchsorted(edges, gaps), minlength=len(edges) + 1)
+    ideal = np.diff(np.concatenate([[0], geom.cdf(edges, rate, loc=-1), [1]])) * N
+    assert chisquare(counts, ideal).pvalue > 1e-6
+
+
+def test_positions_are_the_coins_that_show():
+    """Every one of 12 positions with the rate, and pairs with its square: six sigma."""
+    noise, rate, draws = Noise(5), 0.2, 20_000
+    shown = np.zeros((draws, 12))
+    for row in shown:
+        row[noise.positions(rate, 12)] = 1
+    error = 6 * math.sqrt(rate * (1 - rate) / draws)
+    assert np.abs(shown.mean(axis=0) - rate).max() < error
+    together = shown.T @ shown / draws
+    assert np.abs(together[~np.eye(12, dtype=bool)] - rate**2).max() < error
+
+
+def test_coins_never_show_more_often_than_their_rate():
+    """A rate between two multiples of 2^-53 is rounded down: fewer records in a batch cost less."""
+    rate, seen = 0.5 + 2.0**-54, []
+
+    class Told(Noise):
+        def uniform(self, size):
+            seen.append(size)
+            return np.full(size, 0.5)
+
+    assert not Told(0).coins(rate, 3).any() and seen == [3]
 
 
 def test_summation_error_bounds_what_the_order_of_addition_can_do():

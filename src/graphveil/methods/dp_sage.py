@@ -105,7 +105,7 @@ class DpSage(PrivateMethod):
         excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
         if not promise.private:
             return gradient, Release("table", Exact(), payers(facts, promise, 1.0), lemma, excluded)
-        bound = self.message_clip * hop_sensitivity(promise, 1) * (1 + 1e-9)
+        bound = self.message_clip * hop_sensitivity(promise, 1, facts.nodes, self.hidden) * (1 + 1e-9)
         noise = Gaussian.for_mu(bound, mu * math.sqrt(self.table_share), facts.nodes * self.hidden)
         return gradient, Release("table", noise, payers(facts, promise, bound), lemma, excluded)
 

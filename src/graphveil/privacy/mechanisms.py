@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, Unbounded, Zcdp
 from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, SampledShift, Shift, Visible
-from graphveil.privacy.noise import GRID_BITS, Added, Array, Noise, grid, rounding
+from graphveil.privacy.noise import Added, Array, Noise, gaussian_overhead, laplace_overhead
 from graphveil.privacy.response import BitFlips, CategoryResponse
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
@@ -157,10 +157,10 @@ class _Normal(_Noisy):
 
 
 def _least_noise(sensitivity: float, room: float) -> float:
-    """The scale at which this sensitivity costs ``room``, what rounding needs (grid(scale) <= scale 2^-40) being set aside."""
+    """The scale at which this sensitivity costs ``room``, from which the overhead of its numbers has been taken."""
     if not (math.isfinite(room) and room > 0):
         raise PrivacyError(f"the share of the budget for a release must be positive and finite, got {room}")
-    return sensitivity / room * (1 + 1e-15)
+    return sensitivity / room * (1 + 1e-12)  # more than float64 can lose on the way back
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ class Gaussian(_Normal):
     @classmethod
     def for_mu(cls, sensitivity: float, mu: float, dimension: int) -> Gaussian:
         """The least noise with which a record of this sensitivity pays at most mu, rounding included."""
-        return cls(_least_noise(sensitivity, mu - math.sqrt(dimension) * 2.0**-GRID_BITS), dimension)
+        return cls(_least_noise(sensitivity, mu - gaussian_overhead(dimension)), dimension)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Gdp(0.0)
-        return Gdp((sensitivity + rounding(self.sigma, self.dimension)) / self.sigma)
+        return Gdp(sensitivity / self.sigma + gaussian_overhead(self.dimension))
 
     def words(self) -> str:
         return f"Gaussian noise {self.sigma:.4g} on {self.dimension} numbers"
@@ -202,12 +202,12 @@ class Laplace(_Noisy):
     @classmethod
     def for_epsilon(cls, sensitivity: float, epsilon: float, dimension: int) -> Laplace:
         """The least noise with which a record of this L1 sensitivity pays at most epsilon, rounding included."""
-        return cls(_least_noise(sensitivity, epsilon - dimension * 2.0**-GRID_BITS), dimension)
+        return cls(_least_noise(sensitivity, epsilon - laplace_overhead(dimension)), dimension)
 
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Pure(0.0)
-        return LaplaceLoss((sensitivity + self.dimension * grid(self.scale)) / self.scale)
+        return LaplaceLoss(sensitivity / self.scale + laplace_overhead(self.dimension))
 
     def apply(self, value: Any, noise: Noise) -> Array:
         return noise.add_laplace(value, self.scale)
@@ -321,7 +321,7 @@ class DpGradient(_Normal):
     def loss(self, sensitivity: float) -> Loss:
         if sensitivity == 0:
             return Gdp(0.0)
-        slack = rounding(self.sigma, self.dimension) + self.slack
+        slack = gaussian_overhead(self.dimension) * self.sigma + self.slack
         if self.rate == 1:
             distance = sensitivity * sum(self.rows)
             return Gdp(math.sqrt(self.steps) * (distance + slack) / self.sigma)

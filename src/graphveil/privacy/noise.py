@@ -1,17 +1,23 @@
 """Noise that its last digits cannot betray.
 
-Two dangers are closed here. *Predictable noise*: the stream is AES-128 in counter mode, keyed by operating-system entropy; a
-seed may be given for research and is then reported. *Floating point*: the set of doubles ``value + noise`` can reach
-depends on ``value`` (Mironov 2012), so value and noise are both rounded to one public power-of-two grid before they are
-added. ``round(value) + round(noise)`` equals the ideal mechanism's output on ``round(value)``, rounded to that grid, i.e.
-post-processing; IEEE addition rounds the exact sum and is a function of it, too. Rounding can push two neighbouring values
-apart by one grid cell per coordinate, hence ``rounding(sigma, dimension)`` is added to every sensitivity.
-Tests: ``tests/privacy/test_noise.py``.
+Three dangers are closed here. *Predictable noise*: the stream is AES-128 in counter mode, keyed by operating-system entropy; a
+seed may be given for research and is then reported. *Repeated noise*: a process that was forked draws under a key of its own, and
+a copy or a pickle of an unseeded stream is refused. *Floating point*: the set of doubles ``value + noise`` can reach depends on
+``value`` (Mironov 2012), so a value is rounded to a public power-of-two grid and the noise is a whole number of its cells, each
+number with its ideal probability (``samplers.py``); IEEE addition rounds the exact sum and is a function of it. Rounding can push
+two neighbouring values apart by one cell per coordinate, and the sampler errs a little: ``gaussian_overhead`` and
+``laplace_overhead`` are charged for both.
+
+*Why cells cost what a density costs.* P(k) ~ exp(-k^2 / 2 S^2) is the mass that rounding puts on k where x ~ N(0, S^2) is rounded to
+whole numbers, up to a relative (k/S)^2 / 24 S^2 < 2^-75 (far below ``ERROR``), and a shift by whole numbers commutes with rounding: so a
+release is post-processing of the Gaussian mechanism. For exp(-|k| / S), log-ratios after a shift by t are at most t / S.
+Tests: ``tests/privacy/test_noise.py``, ``tests/privacy/test_samplers.py``.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +31,8 @@ from scipy.special import ndtr
 from graphveil.errors import InputError, PrivacyError
 
 GRID_BITS = 40
+ERROR = 1e-13  # relative, of the probability of every number that is drawn
+KEY_BITS = 128
 COIN = 2.0**-53  # uniform numbers are multiples of this
 LARGEST_LOCAL_EPSILON = 30.0  # e^-30 is 843 coins; much smaller probabilities cannot be drawn
 
@@ -38,9 +46,14 @@ def grid(scale: float) -> float:
     return math.ldexp(1.0, math.frexp(scale)[1] - 1 - GRID_BITS)
 
 
-def rounding(scale: float, dimension: int) -> float:
-    """How much rounding to the grid can add to a Euclidean distance in this many dimensions."""
-    return math.sqrt(dimension) * grid(scale)
+def gaussian_overhead(dimension: int) -> float:
+    """What so many numbers cost in mu beside their ideal law: one cell (2^-40 sigma) of rounding each, and ``ERROR``."""
+    return math.sqrt(dimension) * 2.0**-GRID_BITS + 3 * dimension * ERROR
+
+
+def laplace_overhead(dimension: int) -> float:
+    """The same in epsilon, for noise of which distances are sums."""
+    return dimension * (2.0**-GRID_BITS + 2 * ERROR)
 
 
 def summation_error(examples: int, clip: float, growth: float = 1.0) -> float:
@@ -92,35 +105,73 @@ class Noise:
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"a seed must not be negative, got {seed}")
-        self.seed, key = seed, secrets.randbits(128)
-        if seed is not None:  # for research
-            words = np.random.SeedSequence(seed).generate_state(4, np.uint32)
+        self.seed = seed
+        self._start()
+
+    def _start(self) -> None:
+        self._process, key = os.getpid(), secrets.randbits(KEY_BITS)
+        if self.seed is not None:  # for research
+            words = np.random.SeedSequence(self.seed).generate_state(4, np.uint32)
             key = sum(int(word) << (32 * place) for place, word in enumerate(words))
-        self._generator = np.random.Generator(AESCounter(key=key))
+        self._stream = np.random.Generator(AESCounter(key=key))
+
+    @property
+    def _generator(self) -> np.random.Generator:
+        """The stream of this process: a fork that went on with its parent's would draw the same noise."""
+        if self._process != os.getpid():
+            if self.seed is not None:
+                raise PrivacyError(
+                    "a seeded stream was forked: both processes would draw the same noise, give each its own"
+                )
+            self._start()
+        return self._stream
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.seed is None:
+            raise PrivacyError("a copy of a noise stream would draw the same noise again: make a new one, Noise()")
+        return super().__reduce_ex__(protocol)
 
     def gaussian(self, sigma: float, shape: int | tuple[int, ...]) -> Array:
-        """Independent N(0, sigma^2) entries, rounded to the grid."""
-        return self._on_grid(self._generator.standard_normal(shape), sigma)
+        """Independent N(0, sigma^2) entries on the grid."""
+        from graphveil.privacy.samplers import draw_gaussian
+
+        return self._on_grid(draw_gaussian, sigma, shape)
 
     def laplace(self, scale: float, shape: int | tuple[int, ...]) -> Array:
-        """Independent Laplace entries of this scale, rounded to the grid."""
-        return self._on_grid(self._generator.laplace(size=shape), scale)
+        """Independent Laplace entries of this scale on the grid."""
+        from graphveil.privacy.samplers import draw_laplace
+
+        return self._on_grid(draw_laplace, scale, shape)
 
     def uniform(self, size: int) -> Array:
-        """Uniform numbers in [0, 1), for coins."""
+        """Uniform numbers in [0, 1), multiples of ``COIN``."""
         return self._generator.random(size)
 
     def coins(self, rate: float, size: int) -> NDArray[np.bool_]:
-        """Independent coins that show True with probability ``rate``: one Poisson batch."""
-        return self.uniform(size) < rate
+        """Independent coins that show True with probability ``rate``, or up to ``COIN`` less often: one Poisson batch."""
+        return self.uniform(size) < math.floor(rate / COIN) * COIN
 
     def integers(self, below: int, size: int) -> NDArray[np.int64]:
         """Uniform whole numbers 0 .. below - 1."""
         return self._generator.integers(below, size=size)
 
+    def exponential(self, size: int) -> Array:
+        """Independent standard exponential numbers, small ones with all their digits."""
+        halvings = np.zeros(size)
+        going = np.arange(size)
+        while going.size:
+            leading = self._words(going.size) >> np.uint64(11)  # 53 bits
+            halvings[going] += np.where(leading == 0, 53, 53 - np.frexp(leading.astype(np.float64))[1])
+            going = going[leading == 0]
+        return -np.log1p(-np.ldexp(1 + self.uniform(size), -1 - halvings.astype(np.int64)))
+
     def gumbel(self, size: int) -> Array:
-        """Independent standard Gumbel numbers."""
-        return -np.log(-np.log(self._generator.random(size) + 2.0**-54))
+        """Independent standard Gumbel numbers: the largest of scores plus Gumbel numbers is each with its ideal probability.
+
+        A column of chance p wins where its exponential number is about p times the others', so it is small ones that need all
+        their digits (relative error 2^-52), and the far lower end of Gumbel that does not.
+        """
+        return -np.log(self.exponential(size))
 
     def positions(self, rate: float, below: int) -> NDArray[np.int64]:
         """Which of the coins 0 .. below - 1 show True if each does with probability ``rate``: drawn by their gaps."""
@@ -128,12 +179,32 @@ class Noise:
         last = -1
         while last < below:
             expected = rate * (below - 1 - last)
-            size = min(int(expected + 6 * math.sqrt(expected)) + 16, 1 << 22)
-            gaps = np.floor(np.log1p(-self.uniform(size)) / math.log1p(-rate)) + 1.0
-            drawn = last + np.cumsum(np.minimum(gaps, float(below + 1))).astype(np.int64)
+            gaps = self._gaps(rate, below, min(int(expected + 6 * math.sqrt(expected)) + 16, 1 << 22))
+            drawn = last + np.cumsum(gaps + 1)
             found.append(drawn[drawn < below])
             last = int(drawn[-1])
         return np.concatenate(found)
+
+    def _gaps(self, rate: float, most: int, size: int) -> NDArray[np.int64]:
+        """Failures before a success of chance ``rate``, cut at ``most``: every length with its ideal probability up to 1e-14.
+
+        Whole stretches of about 1 / rate failures are coins, since the law has no memory; the rest of a stretch is uniform,
+        accepted with (1 - rate)^rest.
+        """
+        stretch, failure = max(1, round(1 / rate)), math.log1p(-rate)
+        gaps = np.zeros(size, dtype=np.int64)
+        going = np.arange(size)
+        while going.size:
+            going = going[self.uniform(going.size) < math.exp(stretch * failure)]
+            going = going[gaps[going] <= most]
+            gaps[going] += stretch
+        going = np.arange(size)
+        while going.size:
+            rest = self.integers(stretch, going.size)
+            accepted = self.uniform(going.size) < np.exp(rest * failure)
+            gaps[going[accepted]] += rest[accepted]
+            going = going[~accepted]
+        return np.minimum(gaps, most + 1)
 
     def add_gaussian(self, value: Any, sigma: float) -> Array:
         """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
@@ -155,10 +226,11 @@ class Noise:
         rounded += noise
         return rounded
 
-    @staticmethod
-    def _on_grid(standard: Array, scale: float) -> Array:
-        cell = grid(scale)
-        standard *= scale / cell
-        np.rint(standard, out=standard)
-        standard *= cell
-        return standard
+    def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:
+        noise = np.empty(shape)
+        draw(scale, grid(scale), noise.reshape(-1), self._words)
+        return noise
+
+    def _words(self, number: int) -> NDArray[np.uint64]:
+        """So many secret 64-bit words."""
+        return np.asarray(self._generator.bit_generator.random_raw(number))

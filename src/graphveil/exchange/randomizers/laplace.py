@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer, RowRandomizer, Unit, contact_lists, table
-from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid
+from graphveil.privacy.noise import Array, Noise, grid, laplace_overhead
 
 
 class AddsLaplace(Randomizer):
@@ -46,8 +46,8 @@ class LaplaceRows(AddsLaplace, RowRandomizer):
     """row + Laplace(b) per attribute, b = sensitivity/epsilon.
 
     Two rows differ in L1 by at most d (upper - lower), or by 2 ``norm`` if rows are first scaled to an L1 norm of at most
-    ``norm``. Rounding to the public grid adds one cell per attribute, which b covers. Lemma: pure epsilon, attained (up to
-    that cell) by rows at opposite corners. Tests: ``tests/exchange/test_randomizers.py``.
+    ``norm``. Rounding to the public grid adds one cell per attribute; b covers that and the sampler's error. Lemma: pure
+    epsilon, attained (up to that cell) by rows at opposite corners. Tests: ``tests/exchange/test_randomizers.py``.
     """
 
     kind: ClassVar[str] = "laplace-rows"
@@ -59,11 +59,11 @@ class LaplaceRows(AddsLaplace, RowRandomizer):
 
     @property
     def scale(self) -> float:
-        return self.sensitivity / (self.budget - self.width * 2.0**-GRID_BITS) * (1 + 1e-15)
+        return self.sensitivity / (self.budget - laplace_overhead(self.width)) * (1 + 1e-15)
 
     @property
     def epsilon(self) -> float:
-        return (self.sensitivity + self.width * grid(self.scale)) / self.scale
+        return self.sensitivity / self.scale + laplace_overhead(self.width)
 
     def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
         rows, one = table(records, self.width)
@@ -79,8 +79,8 @@ class LabelHistogram(AddsLaplace):
     """Counts of the ``bins`` values in the broadcast over one's own list, plus Laplace(2/epsilon) each.
 
     The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
-    contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon; counts are whole numbers and lie on the
-    public grid, so rounding moves nothing. Adding or dropping a contact moves one count: epsilon/2. An undirected edge stands
+    contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon (what the noise
+    lacks of its ideal law included). Adding or dropping a contact moves one count: epsilon/2. An undirected edge stands
     in two lists; rewiring it costs 2 epsilon in all (:attr:`edge_units`), if the lengths of the lists are public.
 
     With ``lengths="hidden"`` nobody learns a length but through the sum of the noisy counts, so an edge may also come or go:
@@ -102,11 +102,11 @@ class LabelHistogram(AddsLaplace):
 
     @property
     def scale(self) -> float:
-        return 2 / self.budget
+        return 2 / (self.budget - laplace_overhead(self.bins)) * (1 + 1e-15)
 
     @property
     def epsilon(self) -> float:
-        return 2 / self.scale if grid(self.scale) <= 1 else (2 + self.bins * grid(self.scale)) / self.scale
+        return 2 / self.scale + laplace_overhead(self.bins)
 
     @property
     def tells_lengths(self) -> bool:

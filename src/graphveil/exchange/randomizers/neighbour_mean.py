@@ -12,7 +12,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
 from graphveil.privacy.accounting.loss import gaussian_epsilon, gaussian_mu
-from graphveil.privacy.noise import GRID_BITS, Array, Noise, grid
+from graphveil.privacy.noise import Array, Noise, gaussian_overhead, grid
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class NeighbourMean(Randomizer):
         return gaussian_epsilon(self.mu, self.delta)
 
     def sigma(self, degree: int) -> float:
-        return 2 / max(int(degree), 1) / (self.mu - math.sqrt(self.width) * 2.0**-GRID_BITS) * (1 + 1e-12)
+        return 2 / max(int(degree), 1) / (self.mu - gaussian_overhead(self.width)) * (1 + 1e-12)
 
     def means(self, lists: Contacts, broadcast: Any) -> Array:
         rows = np.asarray(broadcast, dtype=np.float64)

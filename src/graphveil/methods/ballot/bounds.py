@@ -21,6 +21,8 @@ which lose one entry each:
     mass (0/1 counts of training slots)   receiver k, training sqrt k
     hop 2 (0/1 weights, released rows)    receiver sqrt(k^2 + k), others sqrt k
 
+Lists whose weights grow add what truncation can (``aggregation.truncation``).
+
 Replace goes through the blank record, twice the bound; for training and other nodes, whose column alone moves, the
 ``sqrt 2`` and ``sqrt(2C/(C-1))`` above hold. Absent slots send nothing. Everything is brute-forced in
 ``tests/methods/test_ballot_bounds.py``.
@@ -34,7 +36,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from graphveil.errors import PrivacyError
-from graphveil.methods.common.aggregation import k_neighbor_sensitivity
+from graphveil.methods.common.aggregation import k_neighbor_sensitivity, truncation
 from graphveil.methods.common.own_predictor import own_slots
 from graphveil.methods.common.private_training import full_batch_slot
 from graphveil.methods.common.trainer import FullBatch
@@ -143,12 +145,14 @@ def bounds_of(promise: Promise, facts: PublicFacts) -> Bounds:
     twice, floor = (2.0 if replaced else 1.0), SPREAD * k
     receiving = [kind for kind in kinds if kind in RECEIVERS]
     sending = [kind for kind in kinds if kind not in RECEIVERS]
-    hop = dict.fromkeys([kind for kind in kinds if kind != "train"], twice * k / math.sqrt(floor))
+    near, far = truncation(k, k, facts.nodes, 1), truncation(k, floor, facts.nodes, 1)  # one-hot rows
+    hop = dict.fromkeys([kind for kind in kinds if kind != "train"], twice * (k / math.sqrt(floor) + far))
+    votes = twice * k_neighbor_sensitivity(k, facts.nodes, facts.classes)
     tables = {
         "mass": {"train": column * math.sqrt(k)} | dict.fromkeys(receiving, float(k)),
-        "probe": {"train": column} | dict.fromkeys(receiving, twice * math.sqrt(k)),
-        "votes": dict.fromkeys(sending, vote) | dict.fromkeys(receiving, twice * k_neighbor_sensitivity(k)),
-        "hop 1": {"train": twice * math.sqrt(1 + k * k / floor)} | hop,
+        "probe": {"train": column} | dict.fromkeys(receiving, twice * (math.sqrt(k) + near)),
+        "votes": dict.fromkeys(sending, vote) | dict.fromkeys(receiving, votes),
+        "hop 1": {"train": twice * (math.sqrt(1 + k * k / floor) + far)} | hop,
         "hop 2": dict.fromkeys(sending, column * math.sqrt(k)) | dict.fromkeys(receiving, twice * math.sqrt(k * k + k)),
     }
     return Bounds(tables, k)

@@ -16,6 +16,8 @@ bounded-degree      1                           sqrt D, own row excluded        
 carry the same vector with non-negative weights of norm <= 1 and their difference has norm at most sqrt 2.
 *k-neighbor*: s_k^2 = (1 + k (1 - sqrt(k/(k+1))))^2 + k^2/(k+1). Rows other than r: r's own column (norm <= 1) and k
 neighbours whose weights grow from (k+1)^-1/2 to k^-1/2 on at most k rows; row r loses k messages of at most (k+1)^-1/2.
+Messages are truncated to the grid 2^-24: where a list loses an entry and its weight grows, each of its messages may move by one
+step more in every coordinate, which :func:`truncation` adds. Elsewhere messages come or go whole, and truncation shortens them.
 *bounded-degree*: r is in at most D lists and lists at most D; row r is shown to r alone.
 Degrees are those of the node's own list, so no weight depends on anybody else's record. Brute-forced in
 ``tests/methods/test_aggregation.py``.
@@ -29,15 +31,15 @@ import numpy as np
 
 from graphveil.errors import PrivacyError
 from graphveil.graph import Lists
-from graphveil.graph.lists import on_grid
+from graphveil.graph.lists import GRID, on_grid
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 
 
-def hop_sensitivity(promise: Promise, hop: int) -> float:
-    """The worst change of one aggregation, by the table above."""
+def hop_sensitivity(promise: Promise, hop: int, nodes: int, width: int) -> float:
+    """The worst change of one aggregation of rows of ``width`` numbers, by the table above."""
     replaced = promise.relation is Relation.REPLACE
     match promise.adjacency:
         case Adjacency.EDGE_DIRECTED:
@@ -47,7 +49,7 @@ def hop_sensitivity(promise: Promise, hop: int) -> float:
         case Adjacency.RECORD:
             return (2.0 if hop == 1 else math.sqrt(2)) if replaced else 1.0
         case Adjacency.K_NEIGHBOR if promise.k is not None and not replaced:
-            return k_neighbor_sensitivity(promise.k)
+            return k_neighbor_sensitivity(promise.k, nodes, width)
         case Adjacency.BOUNDED_DEGREE if promise.max_degree is not None:
             return math.sqrt(promise.max_degree) * (2 if replaced else 1)
         case Adjacency.NONE:
@@ -55,9 +57,23 @@ def hop_sensitivity(promise: Promise, hop: int) -> float:
     raise PrivacyError(f"no sensitivity is proved for aggregation under {promise.guarantee}")
 
 
-def k_neighbor_sensitivity(k: int) -> float:
-    """s_k, attained: 1.4736, 1.7894, 2.4955, 5.1230 for k = 1, 2, 5, 25."""
-    return math.sqrt((1 + k * (1 - math.sqrt(k / (k + 1)))) ** 2 + k * k / (k + 1))
+def k_neighbor_sensitivity(k: int, nodes: int, width: int) -> float:
+    """s_k, attained: 1.4736, 1.7894, 2.4955, 5.1230 for k = 1, 2, 5, 25; and what truncation adds."""
+    grown = k * (1 - math.sqrt(k / (k + 1))) + truncation(k, k, nodes, width)
+    return math.sqrt((1 + grown) ** 2 + k * k / (k + 1))
+
+
+def truncation(k: int, floor: int, nodes: int, width: int) -> float:
+    """What truncated messages can add to the change of k lists that lose an entry each, with weights max(d, floor)^-1/2.
+
+    A list of d > floor entries keeps d - 1 of them: its messages grow by ``1 - sqrt((d - 1)/d)`` in all and, at most, by
+    ``2^-24 sqrt(width (d - 1))`` through truncation. The first falls like 1/(2d), the second grows like sqrt d: together they are
+    largest at d = floor + 1, where the bounds of this file are attained, or at d = nodes.
+    """
+    step = GRID * math.sqrt(width)
+    grown = lambda entries: 1 - math.sqrt((entries - 1) / entries)
+    at_nodes = grown(nodes) + step * math.sqrt(nodes) - grown(floor + 1)
+    return k * max(step * math.sqrt(floor), at_nodes)
 
 
 def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, float]:
@@ -68,7 +84,7 @@ def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, floa
 
 def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, promise: Promise) -> Release:
     """One noisy aggregation of ``width`` numbers per node that costs at most mu."""
-    sensitivity = hop_sensitivity(promise, hop)
+    sensitivity = hop_sensitivity(promise, hop, facts.nodes, width)
     which = "1" if hop == 1 else "2 or later"
     lemma = f"aggregation of unit rows, {promise.adjacency}, {promise.relation}, hop {which}"
     excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE

@@ -48,12 +48,12 @@ def group_of(promise: Promise, cap: int) -> tuple[int, int]:
     raise PrivacyError(f"no group of rows is proved for {promise.guarantee}")
 
 
-def table_bound(promise: Promise, codes_released: bool) -> float:
+def table_bound(facts: PublicFacts, promise: Promise, width: int, codes_released: bool) -> float:
     """The worst change of the table for codes of norm 1."""
     if codes_released and promise.adjacency is Adjacency.K_NEIGHBOR:
         assert promise.k is not None
         return math.sqrt(promise.k)
-    return hop_sensitivity(promise, 2 if codes_released else 1)
+    return hop_sensitivity(promise, 2 if codes_released else 1, facts.nodes, width)
 
 
 def own_row_excluded(promise: Promise, codes_released: bool) -> bool:
@@ -93,6 +93,6 @@ def table_release(
     excluded = own_row_excluded(promise, codes_released)
     if not promise.private:
         return Release("table", Exact(), payers(facts, promise, 1.0), lemma, excluded)
-    bound = norm * table_bound(promise, codes_released) * (1 if norm == 1 else 1 + 1e-9)
+    bound = norm * table_bound(facts, promise, width, codes_released) * (1 if norm == 1 else 1 + 1e-9)
     mechanism = Gaussian.for_mu(bound, mu, facts.nodes * width)
     return Release("table", mechanism, payers(facts, promise, bound), lemma, excluded)

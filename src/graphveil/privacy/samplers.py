@@ -1,0 +1,248 @@
+"""Gaussian and Laplace noise on whole numbers in which every number has its ideal probability, far tail included.
+
+P(k) ~ exp(-k^2 / 2 S^2) or exp(-|k| / S), with S the scale in cells of the public grid (2^40 to 2^41 of them). A ziggurat or the
+logarithm of one double does not have these laws: it reaches some of the cells only, and which ones depends on the clean value.
+
+*Coarse cell* of 2^33 magnitudes from an alias table, with probability proportional to the largest weight in the cell; *offset*
+uniform; *accepted* with the ratio of the weight to that largest one (0.95 or more), else the draw starts again. So P(k) is
+proportional to the weight itself. The sign is a bit; minus zero starts again. What lies beyond the table is one more entry.
+Laplace: "further on" adds the length of the table and goes on, since a geometric law has no memory. Gaussian: k = K + m with m
+geometric of ratio exp(-K / S^2), whose binary digits are independent coins, accepted with exp(-m^2 / 2 S^2).
+
+*Error.* The table is whole numbers, its chances are exact to 2^-116; acceptance compares 84 bits with a double, coins of the tail
+are exact to a relative 2^-62. So every P(k) is within a relative ``noise.ERROR`` of the ideal wherever that is at least 2^-100
+(12 scales of a Gaussian, 69 of a Laplace). Beyond, a Laplace number errs no more per stage, a Gaussian one x scales out by x^2 2^-52.
+
+*What that costs.* Let the laws P, Q of a release of d numbers on two neighbours be mu-GDP, and P', Q' those really drawn, within
+factors 1 +- g, g = d ERROR. For a test S of level a' = P'(S): P(S) <= (1 + g) a' and 1 - P(S) >= (1 - a') / (1 + g), so its
+normal quantile differs by at most g min(F, 1 - F) / f <= 1.26 g (F, f: the normal law and density), and that of its power likewise:
+(mu + 3 g)-GDP for g <= 0.01. For Laplace, log-ratios grow by 2 g.
+Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.py``; cost: ``benchmarks/noise.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import expit
+
+CELL_BITS, INDEX_BITS = 33, 11
+CELL, ENTRIES = 2.0**CELL_BITS, 1 << INDEX_BITS
+KEEP_BITS, ACCEPT_BITS = 63 - INDEX_BITS, 64 - CELL_BITS  # of the first word one bit is the sign
+MORE_BITS = 64  # further bits of the chance to stay at an entry, needed once in 2^52 draws
+GAUSSIAN_REACH, LAPLACE_REACH = 5.0, 7.0  # scales that the table covers
+TAIL_DIGITS = 50
+BLOCK = 1 << 14  # draws for which words are made at a time: they stay in the cache
+
+Array = NDArray[np.float64]
+Words = NDArray[np.uint64]
+Stream = Callable[[int], Words]  # so many secret 64-bit words
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An alias table over coarse cells; entry ``cells`` stands for all that lies beyond them.
+
+    ``keep``, ``more``: the chance to stay at an entry instead of going to ``other``, in units of 2^-52 and the next 64 bits.
+    """
+
+    scale: float
+    keep: Words
+    more: Words
+    other: NDArray[np.uint16]
+    cells: int
+
+    @classmethod
+    def of(cls, scale: float, weights: NDArray[np.longdouble]) -> Table:
+        """From weights of the coarse cells and, last, of all that lies beyond."""
+        whole = [int(weight) for weight in np.ldexp(weights / weights.max(), 120)]
+        chances, other = alias([*whole, *[0] * (ENTRIES - len(whole))])
+        total = sum(whole)
+        exact = [
+            min((chance << (KEEP_BITS + MORE_BITS)) // total, (1 << KEEP_BITS + MORE_BITS) - 1) for chance in chances
+        ]
+        keep = np.array([one >> MORE_BITS for one in exact], dtype=np.uint64)
+        more = np.array([one & ((1 << MORE_BITS) - 1) for one in exact], dtype=np.uint64)
+        return cls(scale, keep, more, np.array(other, dtype=np.uint16), len(whole) - 1)
+
+
+def alias(weights: list[int]) -> tuple[list[int], list[int]]:
+    """Walker's table (Vose 1991): of sum(weights) draws at each entry, how many stay there, and where the others go."""
+    total = sum(weights)
+    chances, other = [weight * len(weights) for weight in weights], list(range(len(weights)))
+    small = [entry for entry, chance in enumerate(chances) if chance < total]
+    large = [entry for entry, chance in enumerate(chances) if chance >= total]
+    while small:  # whole numbers: as long as one is below the mean, another is above
+        less, more = small.pop(), large[-1]
+        other[less] = more
+        chances[more] -= total - chances[less]
+        if chances[more] < total:
+            small.append(large.pop())
+    return chances, other
+
+
+@lru_cache(maxsize=256)
+def gaussian_table(scale: float) -> Table:
+    """Magnitudes up to ``GAUSSIAN_REACH`` scales; beyond: the sum of exp(-(K^2 + 2 K m) / 2 S^2) over m >= 0."""
+    cells = math.ceil(GAUSSIAN_REACH * scale / CELL)
+    at = np.arange(cells + 1, dtype=np.longdouble) * CELL / np.longdouble(scale)
+    weights = np.exp(-(at**2) / 2)
+    weights[:-1] *= CELL
+    weights[-1] /= -np.expm1(-at[-1] / np.longdouble(scale))
+    return Table.of(scale, weights)
+
+
+@lru_cache(maxsize=256)
+def laplace_table(scale: float) -> Table:
+    """Magnitudes up to ``LAPLACE_REACH`` scales; beyond: the whole rest of the law."""
+    cells = math.ceil(LAPLACE_REACH * scale / CELL)
+    weights = np.exp(-np.arange(cells + 1, dtype=np.longdouble) * CELL / np.longdouble(scale))
+    weights[:-1] *= CELL
+    weights[-1] /= -np.expm1(-1 / np.longdouble(scale))
+    return Table.of(scale, weights)
+
+
+def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
+    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
+    table, place = gaussian_table(scale / cell), 0
+    while place < len(out):
+        batch, at = words(2 * min(len(out) - place + (len(out) - place) // 48 + 8, BLOCK)), 0
+        while place < len(out) and at + SPARE < len(batch):
+            place, at, tail = _gaussian(
+                batch, at, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place
+            )
+            if tail and place < len(out):
+                magnitude = _beyond(table, words)
+                out[place] = tail * magnitude * cell
+                place += magnitude > 0
+
+
+def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
+    """Fill ``out`` with Laplace numbers of this scale in whole numbers of cells; ``cell`` is a power of two."""
+    table, place, further = laplace_table(scale / cell), 0, 0
+    while place < len(out):
+        batch = words(2 * min(len(out) - place + (len(out) - place) // 96 + 8, BLOCK))
+        place, further = _laplace(
+            batch, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place, further
+        )
+
+
+def _beyond(table: Table, words: Stream) -> int:
+    """The magnitude of a number beyond the table, or 0 if it was not accepted and the draw starts again."""
+    more = sum(1 << digit for digit, chance in enumerate(tail_digits(table)) if _shows(chance, words(2)))
+    kept = _shows(math.exp(-0.5 * (more / table.scale) ** 2), words(2))
+    return int(table.cells * CELL) + more if kept else 0
+
+
+def tail_digits(table: Table) -> list[float]:
+    """The chances of the binary digits of a geometric number of ratio exp(-K / S^2): independent, whatever the number."""
+    rate = table.cells * CELL / table.scale / table.scale
+    return [float(chance) for chance in expit(-np.exp2(np.arange(TAIL_DIGITS)) * rate)]
+
+
+def coin(chance: float) -> tuple[int, int]:
+    """A chance as so many leading zeros of one word and a threshold for 63 bits of another: small chances keep their digits."""
+    zeros = min(max(0, -math.frexp(chance)[1]), 63)
+    return zeros, round(math.ldexp(chance, zeros + 63))
+
+
+def _shows(chance: float, pair: Words) -> bool:
+    zeros, below = coin(chance)
+    first, second = pair.tolist()
+    return bool(first >> (64 - zeros) == 0 and second >> 1 < below)
+
+
+SPARE = 4  # words that one draw may read: two, and one more for either decision that they leave open
+
+
+@njit(cache=True)
+def exp_minus(a: Any) -> Any:
+    """exp(-a) for 0 <= a < 0.05."""
+    return 1 - a * (1 - a / 2 * (1 - a / 3 * (1 - a / 4 * (1 - a / 5 * (1 - a / 6 * (1 - a / 7))))))
+
+
+@njit(cache=True)
+def _accepted(words: Any, second: Any, at: Any, a: Any) -> Any:
+    """Whether a uniform number that starts with 31 bits of ``second`` is below exp(-a), 0 <= a < 0.05; and where to read on."""
+    bits = np.float64(np.int64(second & np.uint64((1 << 31) - 1)))
+    if bits < (1.0 - a) * 2147483648.0 - 1.0:  # 1 - a <= exp(-a) decides nearly always
+        return True, at
+    below = exp_minus(a) * 2147483648.0
+    whole = np.floor(below)
+    if bits != whole:
+        return bits < whole, at
+    further = np.float64(np.int64(words[at] >> np.uint64(11)))
+    return further < (below - whole) * 9007199254740992.0, at + 1
+
+
+@njit(cache=True)
+def _gaussian(
+    words: Any, at: int, scale: float, cell: float, keep: Any, more: Any, other: Any, cells: int, out: Any, place: int
+) -> tuple[int, int, int]:
+    """From ``at`` on, fill ``out`` from ``place`` on; stops where a number beyond the table is due, with its sign."""
+    half, stay = 0.5 / scale / scale, np.uint64((1 << 52) - 1)
+    while place < len(out) and at + SPARE < len(words):
+        first, second = words[at], words[at + 1]
+        at += 2
+        chosen, low = first >> np.uint64(53), first & stay
+        entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
+        if low == keep[chosen]:
+            entry = chosen if words[at] < more[chosen] else entry
+            at += 1
+        minus = (first >> np.uint64(52)) & np.uint64(1)
+        if entry == np.uint64(cells):
+            return place, at, -1 if minus else 1
+        offset = second >> np.uint64(31)
+        near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
+        accepted, at = _accepted(words, second, at, beside * (beside + 2.0 * near) * half)
+        k = np.int64((entry << np.uint64(33)) + offset)
+        if not accepted or (k == 0 and minus):
+            continue
+        out[place] = np.float64(-k if minus else k) * cell
+        place += 1
+    return place, at, 0
+
+
+@njit(cache=True)
+def _laplace(
+    words: Any,
+    scale: float,
+    cell: float,
+    keep: Any,
+    more: Any,
+    other: Any,
+    cells: int,
+    out: Any,
+    place: int,
+    further: int,
+) -> tuple[int, int]:
+    """Fill ``out`` from ``place`` on; ``further`` is what the draw under way has passed already."""
+    rate, stay, at = 1.0 / scale, np.uint64((1 << 52) - 1), 0
+    while place < len(out) and at + SPARE < len(words):
+        first, second = words[at], words[at + 1]
+        at += 2
+        chosen, low = first >> np.uint64(53), first & stay
+        entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
+        if low == keep[chosen]:
+            entry = chosen if words[at] < more[chosen] else entry
+            at += 1
+        if entry == np.uint64(cells):
+            further += cells * 8589934592
+            continue
+        offset = second >> np.uint64(31)
+        accepted, at = _accepted(words, second, at, np.float64(np.int64(offset)) * rate)
+        k = further + np.int64((entry << np.uint64(33)) + offset)
+        minus = (first >> np.uint64(52)) & np.uint64(1)
+        if not accepted or (k == 0 and minus):
+            continue
+        out[place] = np.float64(-k if minus else k) * cell
+        place += 1
+        further = 0
+    return place, further
