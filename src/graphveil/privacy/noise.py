@@ -8,8 +8,8 @@ number with its ideal probability (``samplers.py``); IEEE addition rounds the ex
 two neighbouring values apart by one cell per coordinate, and the sampler errs a little: ``gaussian_overhead`` and
 ``laplace_overhead`` are charged for both.
 
-*Why cells cost what a density costs.* P(k) ~ exp(-k^2 / 2 S^2) is the mass that rounding puts on k where x ~ N(0, S^2) is rounded to
-whole numbers, up to a relative (k/S)^2 / 24 S^2 < 2^-75 (far below ``ERROR``), and a shift by whole numbers commutes with rounding: so a
+*Why cells cost what a density costs.* P(k) ~ exp(-k^2 / 2 S^2) is the mass that k gets where x ~ N(0, S^2) is rounded to whole
+numbers, up to a relative (k/S)^2 / 24 S^2 < 2^-75 (far below ``ERROR``), and a shift by whole numbers commutes with rounding: a
 release is post-processing of the Gaussian mechanism. For exp(-|k| / S), log-ratios after a shift by t are at most t / S.
 Tests: ``tests/privacy/test_noise.py``, ``tests/privacy/test_samplers.py``.
 """

@@ -10,12 +10,13 @@ Laplace: "further on" adds the length of the table and goes on, since a geometri
 geometric of ratio exp(-K / S^2), whose binary digits are independent coins, accepted with exp(-m^2 / 2 S^2).
 
 *Error.* The table is whole numbers, its chances are exact to 2^-116; acceptance compares 84 bits with a double, coins of the tail
-are exact to a relative 2^-62. So every P(k) is within a relative ``noise.ERROR`` of the ideal wherever that is at least 2^-100
-(12 scales of a Gaussian, 69 of a Laplace). Beyond, a Laplace number errs no more per stage, a Gaussian one x scales out by x^2 2^-52.
+are exact to a relative 2^-62. So every P(k) is within a relative ``noise.ERROR`` of the ideal wherever that is at least 2^-100:
+12 scales of a Gaussian, 69 of a Laplace. Beyond, a Laplace number errs no more per stage, a Gaussian one, x scales out, by
+x^2 2^-52.
 
 *What that costs.* Let the laws P, Q of a release of d numbers on two neighbours be mu-GDP, and P', Q' those really drawn, within
 factors 1 +- g, g = d ERROR. For a test S of level a' = P'(S): P(S) <= (1 + g) a' and 1 - P(S) >= (1 - a') / (1 + g), so its
-normal quantile differs by at most g min(F, 1 - F) / f <= 1.26 g (F, f: the normal law and density), and that of its power likewise:
+normal quantile differs by at most g min(F, 1 - F) / f <= 1.26 g (F, f: the normal law and density), and that of its power too:
 (mu + 3 g)-GDP for g <= 0.01. For Laplace, log-ratios grow by 2 g.
 Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.py``; cost: ``benchmarks/noise.py``.
 """
