@@ -71,9 +71,10 @@ def truncation(k: int, floor: int, nodes: int, width: int) -> float:
     largest at d = floor + 1, where the bounds of this file are attained, or at d = nodes.
     """
     step = GRID * math.sqrt(width)
-    grown = lambda entries: 1 - math.sqrt((entries - 1) / entries)
-    at_nodes = grown(nodes) + step * math.sqrt(nodes) - grown(floor + 1)
-    return k * max(step * math.sqrt(floor), at_nodes)
+    less = math.sqrt((nodes - 1) / nodes) - math.sqrt(
+        floor / (floor + 1)
+    )  # by which the weights' own part has fallen at d = nodes
+    return k * max(step * math.sqrt(floor), step * math.sqrt(nodes) - less)
 
 
 def payers(facts: PublicFacts, promise: Promise, bound: float) -> dict[str, float]:
