@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup demo test docs lint bench clean
+.PHONY: setup demo test docs fuzz lint bench clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,10 @@ test: $(STAMP) lint
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest -m docs -n $(WORKERS) --dist worksteal
+
+# broken files of every kind, so many inputs to each test
+fuzz: $(STAMP)
+	GRAPHVEIL_FUZZ=$(or $(INPUTS),2000) $(BIN)/python -m pytest tests/fuzz -n $(WORKERS) --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests examples benchmarks

@@ -19,8 +19,6 @@ DENSE_FROM = 0.1
 """Share of non-zeros from which features become a dense tensor. It is measured on the file: a choice made for public
 benchmark files. It changes time and memory only, never a result, and those are not part of a promise."""
 
-NAMES = ("class_names", "feature_names", "genre_names")
-
 
 def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
     """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
@@ -57,7 +55,7 @@ def data_from_arrays(arrays: npz.Arrays, *, directed: bool | None = None) -> Dat
     for name in MASKS:
         if name in arrays:
             data[name] = torch.from_numpy(np.ascontiguousarray(arrays[name].T))
-    for name in NAMES:
+    for name in npz.NAMES:
         if name in arrays:
             data[name] = [str(value) for value in arrays[name]]
     if arcs is not None and not directed:
@@ -90,7 +88,7 @@ def arrays_from_data(data: Data) -> dict[str, np.ndarray]:
     for name in MASKS:
         if data.get(name) is not None:
             arrays[name] = np.ascontiguousarray(data[name].numpy().T)
-    for name in NAMES:
+    for name in npz.NAMES:
         if name in data:
             arrays[name] = np.array(data[name], dtype=np.str_)
     if directed:

@@ -30,6 +30,15 @@ from graphveil.files import draft
 from graphveil.graph.graph import MASKS, UNLABELLED
 
 Arrays = Mapping[str, np.ndarray]
+NAMES = ("class_names", "feature_names", "genre_names")
+BROKEN = (ValueError, KeyError, EOFError, OSError, AttributeError, SyntaxError, NotImplementedError, RuntimeError)
+BROKEN += (
+    MemoryError,
+    OverflowError,
+    TypeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)  # what numpy and zipfile raise on a damaged file
 _REQUIRED = ("edge_index", "x_indptr", "x_indices", "x_shape", "x_binary")
 
 
@@ -45,7 +54,7 @@ def read_arrays(path: str | Path, *, sha256: str | None = None) -> dict[str, np.
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error, AttributeError, SyntaxError):
+    except BROKEN:
         raise InputError(f"{path} is damaged or no graph file: it cannot be read as .npz") from None
     problem = layout_problem(arrays)
     if problem:
@@ -59,7 +68,7 @@ def layout_problem(arrays: Arrays) -> str | None:
         if name not in arrays:
             return f"array {name} is missing"
     shape = arrays["x_shape"]
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0 or shape.max() >= 2**31:
         return "x_shape is not two sizes"
     nodes, width = int(shape[0]), int(shape[1])
     for name in ("edge_index", "directed_edge_index"):
@@ -71,20 +80,40 @@ def layout_problem(arrays: Arrays) -> str | None:
         return "x_indptr or x_indices has the wrong shape or type"
     if indptr[0] != 0 or indptr[-1] != indices.size or (np.diff(indptr) < 0).any():
         return "x_indptr does not fit x_indices"
+    if "unlabeled_nodes" in arrays and ("y" not in arrays or arrays["unlabeled_nodes"].dtype.kind not in "iu"):
+        return "unlabeled_nodes are not node numbers, or there are no labels"
     named = {"edge_index": nodes, "directed_edge_index": nodes, "unlabeled_nodes": nodes, "x_indices": width}
     for name, size in named.items():
         if name in arrays and arrays[name].size and (arrays[name].min() < 0 or arrays[name].max() >= size):
             return f"{name} names a {'column' if name == 'x_indices' else 'node'} outside 0..{size - 1}"
-    if arrays["x_binary"].shape != () or arrays["x_binary"].dtype != bool:
-        return "x_binary is not a boolean"
-    if not arrays["x_binary"] and ("x_data" not in arrays or arrays["x_data"].shape != indices.shape):
-        return "x_data is missing or has the wrong length"
-    labels = arrays.get("y")
+    for name in ("x_binary", "directed", "collected"):
+        if name in arrays and (arrays[name].shape != () or arrays[name].dtype != bool):
+            return f"{name} is not a boolean"
+    values = arrays.get("x_data")
+    if not arrays["x_binary"] and (values is None or values.shape != indices.shape or values.dtype.kind not in "fiub"):
+        return "x_data is missing, is not numbers or has the wrong length"
+    return _label_problem(arrays, nodes) or _name_problem(arrays)
+
+
+def _label_problem(arrays: Arrays, nodes: int) -> str | None:
+    labels, classes = arrays.get("y"), arrays.get("num_classes")
     if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind not in "iu"):
         return f"y is not one integer for each of {nodes} nodes"
+    if classes is not None and (classes.shape != () or classes.dtype.kind not in "iu" or not 1 <= classes < 2**31):
+        return "num_classes is not a number of classes"
+    if labels is not None and labels.size and not -1 <= labels.min() <= labels.max() < 2**31:
+        return "y has a class that no number of classes holds"
     for name in MASKS:
-        if name in arrays and (arrays[name].dtype != bool or arrays[name].shape[-1:] != (nodes,)):
+        mask = arrays.get(name)
+        if mask is not None and (mask.dtype != bool or mask.shape[-1:] != (nodes,) or mask.ndim > 2):
             return f"{name} is not a boolean mask over {nodes} nodes"
+    return None
+
+
+def _name_problem(arrays: Arrays) -> str | None:
+    for name in (*NAMES, "notes", "ids"):
+        if name in arrays and (arrays[name].ndim != 1 or arrays[name].dtype.kind != "U"):
+            return f"{name} is not a list of words"
     return None
 
 
