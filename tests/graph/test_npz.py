@@ -106,7 +106,7 @@ BROKEN = {
     "x_indices": (np.array([9] * 7, dtype=np.int32), "x_indices names a column outside"),
     "x_shape": (np.array([7]), "x_shape is not two sizes"),
     "x_binary": (np.array([True]), "x_binary is not a boolean"),
-    "x_data": (np.array([1.0]), "x_data is missing or has the wrong length"),
+    "x_data": (np.array([1.0]), "x_data is missing or has the wrong length or type"),
     "y": (np.array([0, 1]), "y is not one integer for each of 7 nodes"),
     "unlabeled_nodes": (np.array([7]), "unlabeled_nodes names a node outside"),
     "train_mask": (np.array([1, 2]), "train_mask is not a boolean mask"),

@@ -11,9 +11,9 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.formats.npz import both_directions, undirected_pairs
+from graphveil.graph.formats.npz import NAMES, both_directions, undirected_pairs
 from graphveil.graph.graph import MASKS, UNLABELLED
-from graphveil.graph.layout import NAMES, features_tensor, scipy_features
+from graphveil.graph.layout import features_tensor, scipy_features
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]

@@ -31,14 +31,20 @@ from graphveil.graph.graph import MASKS, UNLABELLED
 
 Arrays = Mapping[str, np.ndarray]
 NAMES = ("class_names", "feature_names", "genre_names")
-BROKEN = (ValueError, KeyError, EOFError, OSError, AttributeError, SyntaxError, NotImplementedError, RuntimeError)
-BROKEN += (
+BROKEN: tuple[type[Exception], ...] = (  # what numpy and zipfile raise on a damaged file
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
     MemoryError,
-    OverflowError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
     TypeError,
+    ValueError,
     zipfile.BadZipFile,
     zlib.error,
-)  # what numpy and zipfile raise on a damaged file
+)
 _REQUIRED = ("edge_index", "x_indptr", "x_indices", "x_shape", "x_binary")
 
 
@@ -91,7 +97,7 @@ def layout_problem(arrays: Arrays) -> str | None:
             return f"{name} is not a boolean"
     values = arrays.get("x_data")
     if not arrays["x_binary"] and (values is None or values.shape != indices.shape or values.dtype.kind not in "fiub"):
-        return "x_data is missing, is not numbers or has the wrong length"
+        return "x_data is missing or has the wrong length or type"
     return _label_problem(arrays, nodes) or _name_problem(arrays)
 
 
