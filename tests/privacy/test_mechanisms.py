@@ -173,7 +173,7 @@ def test_the_worst_pair_is_worth_no_more_than_the_loss(mechanism):
 def test_what_a_slot_asks_for():
     def fills(mechanism, steps=0, bound=1.0, replaces=False):
         slot = Slot("slot", {"train": bound}, 1.0, 5, "", steps, replaces)
-        return slot.filled_by(Release("slot", mechanism, {"train": bound}, ""))
+        return slot.with_noise_of(Release("slot", mechanism, {"train": bound}, "")).mechanism == mechanism
 
     assert fills(Gaussian(1.0, 5)) and not fills(Gaussian(1.0, 5), steps=2) and not fills(Laplace(1.0, 5))
     assert fills(DpGradient(1.0, 2.0, 3, 5), steps=3, bound=2.0)

@@ -14,6 +14,7 @@ from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
+PARTLY = 3  # exit code: what could be checked agrees, but that was not all
 OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
 
 
@@ -25,22 +26,40 @@ def certificate(run: Run, as_json: opt.AsJson = False) -> None:
     opt.show(found.to_json() if as_json else str(found))
 
 
-def verify(run: Run, as_json: opt.AsJson = False) -> None:
-    """Check that certificate, ledger and plan of a saved run agree; needs no data."""
-    from graphveil.runs.verify import SCOPE, verify_run
+def verify(
+    run: Run,
+    signer: Annotated[
+        Path | None, flag("--signer KEY.pub", "The public key (PEM) that must have signed the run.")
+    ] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Check a saved run against its method's own plan, without the data.
 
-    found, epsilon = verify_run(run)
+    Exit code 1: something disagrees. 3: the method is not installed, only the arithmetic could be checked.
+    """
+    from graphveil.runs.verify import SCOPE, check_run
+
+    verdict = check_run(run, signer)
+    found, epsilon = verdict.disagreements, verdict.epsilon
     if as_json:
-        body = {"run": str(run), "consistent": not found, "disagreements": found, "epsilon": epsilon, "scope": SCOPE}
+        body = {"run": str(run), "consistent": not found, "disagreements": found, "epsilon": epsilon}
+        body |= {"rebuilt": verdict.rebuilt, "signed_by": verdict.signed_by, "unknown": verdict.unknown, "scope": SCOPE}
         opt.show(body)
     elif not found:
         shown = "no finite value" if epsilon is None else f"{epsilon:.9g}"
-        opt.show(f"consistent: epsilon {shown} follows from the ledger. Note: {SCOPE}.")
+        checked = "consistent" if verdict.rebuilt else "ARITHMETIC ONLY"
+        opt.show(f"{checked}: epsilon {shown} follows from the ledger. Note: {SCOPE}.")
+        if verdict.signed_by:
+            opt.show(f"signed by {verdict.signed_by}")
+        for line in verdict.unknown:
+            opt.show(f"cannot be known: {line}")
     else:
         for line in found:
             typer.echo(f"graphveil: {run}: {line}", err=True)
     if found:
         raise typer.Exit(1)
+    if not verdict.rebuilt:
+        raise typer.Exit(PARTLY)
 
 
 def predict(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +56,9 @@ def train(
     ] = None,
     seed: opt.Seed = None,
     out: Annotated[Path | None, flag("--out DIR", "Folder for model, ledger and certificate.")] = None,
+    sign: Annotated[
+        Path | None, flag("--sign KEY", "With --out: sign the run with this Ed25519 key (PEM); 'verify' checks it.")
+    ] = None,
     no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
         bool, flag("--release-accuracy", "Release a noisy test accuracy, paid by the query nodes (ballot).")
@@ -74,6 +79,9 @@ def train(
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
     if mean_degree is not None and not 0 <= mean_degree < float("inf"):
         raise InputError(f"--mean-degree is {mean_degree:g}: give a number that is not negative")
+    if sign is not None and out is None:
+        raise InputError("--sign signs a saved run: give --out DIR")
+    signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
     started = time.perf_counter()
     with opt.progress_bar() as progress:
         coins: dict[str, Any] = {"seed": seed, "progress": progress}
@@ -91,12 +99,21 @@ def train(
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
+        if signer is not None:
+            signer(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
     result = describe(model, named, seconds, seed, out, None if no_evaluate else graph)
     if as_json:
         opt.show(result)
     else:
         _show(result, str(model.certificate))
+
+
+def _signer(path: Path) -> Callable[[Path], str]:
+    """What signs a saved run with the key in this file."""
+    from graphveil.runs.signing import sign_run, signing_key
+
+    return partial(sign_run, key=signing_key(path))
 
 
 def _on_graph(

@@ -155,12 +155,17 @@ class LocalMethod(PrivateMethod):
     def fit_server(self, server: Server, *, seed: int | None = None, notes: tuple[str, ...] = ()) -> Model:
         """Learn from a server's answers, wherever they come from."""
         predictor = self.train(server)
-        promise = server.promise
+        public, assumptions = self.statements(server.plan)
+        releases = (server.plan.release(name) for name in server.rounds)
+        told = {"public": public, "assumptions": (*notes, *silent(server), *assumptions), "seed": seed}
+        return self.certified(predictor, server.plan, releases, holders=server.answers.holders, **told)
+
+    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        promise = plan.promise
+        assert isinstance(promise, Local)  # any other was refused by plan
         everybody = self.reads_everybody and reports_lists(promise)
         seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
-        releases = (server.plan.release(name) for name in server.rounds)
-        told = {"public": self.public_statements(promise), "assumptions": (*notes, *silent(server), seen), "seed": seed}
-        return self.certified(predictor, server.plan, releases, holders=server.answers.holders, **told)
+        return self.public_statements(promise), (seen,)
 
     def told_lengths(self, promise: Promise) -> bool:
         """Whether the server learns how long everybody's list is."""

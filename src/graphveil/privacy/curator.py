@@ -115,8 +115,9 @@ class Curator:
         if any(entry.name == name for entry in self.ledger.entries):
             raise PrivacyError(f"release {name!r} has already happened; a second one is not in the plan")
         if isinstance(step, Slot):
-            if share is None or not 0 < share <= step.max_share * (1 + 1e-12):
-                raise PrivacyError(f"slot {step.name!r} takes a share in (0, {step.max_share}], got {share}")
+            if share is None or not step.admits(share):
+                limits = f"from {step.min_share:g} to {step.max_share:g}"
+                raise PrivacyError(f"slot {step.name!r} takes a positive share {limits}, got {share}")
             private = self.plan.promise.private
             step = step.release(self.plan.mu * math.sqrt(share * (1 - 1e-12)) if private else math.inf)
         elif share is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -86,6 +86,7 @@ class Slot:
 
     ``steps > 0`` makes it a gradient session of so many full-batch steps; ``dimension`` is the public output size.
     ``query_labels``: the release reads the labels of query nodes (a noisy accuracy); no other release sees them.
+    The share lies between ``min_share`` and ``max_share``: where both are equal it is fixed, and ``verify`` can tell it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Slot:
     replaces: bool = False
     slack: float = 0.0
     query_labels: bool = False
+    min_share: float = 0.0
 
     def release(self, mu: float) -> Release:
         """The release of the slot with which nobody pays more than mu; without noise if mu is infinite (epsilon = inf)."""
@@ -108,14 +110,20 @@ class Slot:
             mechanism = Gaussian.for_mu(worst, mu, self.dimension)
         return Release(self.name, mechanism, self.sensitivity, self.lemma)
 
-    def filled_by(self, release: Release) -> bool:
-        """Whether this is the Gaussian release (or gradient session) of the slot, at whatever share."""
-        found, wanted = (mechanism_to_json(made.mechanism) for made in (release, self.release(1.0)))
-        return found | {"sigma": 0} == wanted | {"sigma": 0}
+    def admits(self, share: float, tolerance: float = 1e-12) -> bool:
+        """Whether this share of mu^2 is within the limits of the slot."""
+        return 0 < share <= self.max_share * (1 + tolerance) and share >= self.min_share * (1 - tolerance)
+
+    def with_noise_of(self, recorded: Release) -> Release:
+        """The release of this slot at the noise of ``recorded``: all but the noise follows from the plan."""
+        made, sigma = self.release(1.0), getattr(recorded.mechanism, "sigma", None)
+        noisy: Any = made.mechanism
+        return made if sigma is None else replace(made, mechanism=replace(noisy, sigma=sigma))
 
     def to_json(self) -> dict[str, Any]:
         return {
             "slot": self.name,
+            **({"min_share": self.min_share} if self.min_share else {}),
             "max_share": self.max_share,
             "sensitivity": dict(self.sensitivity),
             "dimension": self.dimension,

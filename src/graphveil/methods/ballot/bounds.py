@@ -159,13 +159,17 @@ def bounds_of(promise: Promise, facts: PublicFacts) -> Bounds:
 
 
 def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot, ...]:
-    """Every release that some history of Ballot makes; the curator admits each at most once."""
-    replaced, bounds = promise.relation is Relation.REPLACE, bounds_of(promise, facts)
-    classes, receivers = facts.classes, sum(facts.count(kind) for kind in RECEIVERS)
+    """Every release that some history of Ballot makes; the curator admits each at most once.
 
-    def table(name: str, rows: int, width: int) -> Slot:
+    Shares that no released value decides are fixed here; own predictor, combiner and published votes take what is left.
+    """
+    replaced, bounds = promise.relation is Relation.REPLACE, bounds_of(promise, facts)
+    classes, receivers, rest = facts.classes, sum(facts.count(kind) for kind in RECEIVERS), recipe.rest
+
+    def table(name: str, rows: int, width: int, most: float, fixed: bool = True) -> Slot:
         lemma = f"table {name!r} of ballot/bounds.py, {promise.adjacency}"
-        return Slot(name, bounds.tables[name], 1.0, rows * width, lemma)
+        least = most if fixed else 0.0
+        return Slot(name, bounds.tables[name], most, rows * width, lemma, min_share=least)
 
     def combiner(name: str, size: int) -> Slot:
         bound = {"calibration": COMBINER_CLIP}
@@ -173,16 +177,18 @@ def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot
 
     slots: list[Slot] = []
     if receivers and facts.count("calibration"):
-        lemma = "a calibration record adds one term in [-1, 1]"
+        lemma, test = "a calibration record adds one term in [-1, 1]", rest * recipe.test_share
         slots += [
-            table("mass", receivers, 1),
-            table("probe", receivers, classes),
-            Slot("test", {"calibration": 2.0 if replaced else 1.0}, 1.0, 1, lemma),
-            table("votes", receivers, classes),
+            table("mass", receivers, 1, recipe.mass_share),
+            table("probe", receivers, classes, rest * recipe.probe_share),
+            Slot("test", {"calibration": 2.0 if replaced else 1.0}, test, 1, lemma, min_share=test),
+            table("votes", receivers, classes, rest * (recipe.most_votes - recipe.probe_share), fixed=False),
             combiner("combiner", 2 + classes),
         ]
         if recipe.structural == "auto" and promise.adjacency is not Adjacency.NODE:
-            slots += [table("hop 1", facts.nodes, classes), table("hop 2", receivers, classes)]
+            first = recipe.first_hop_share if bounds.k is None else recipe.k_first_hop_share
+            slots.append(table("hop 1", facts.nodes, classes, rest * first))
+            slots.append(table("hop 2", receivers, classes, rest * recipe.second_hop_share))
             slots.append(combiner("structural combiner", 1 + classes * (classes + 1)))
     if facts.count("query"):
         if recipe.publish == "noisy":
@@ -190,8 +196,8 @@ def slots_of(facts: PublicFacts, promise: Promise, recipe: Recipe) -> tuple[Slot
             lemma = "a query record moves its own centred vote"
             slots.append(Slot("published", bound, 1.0, facts.count("query") * classes, lemma))
         if recipe.release_accuracy:
-            lemma = "a query record is predicted right or wrong"
-            slots.append(Slot("accuracy", {"query": 1.0}, 1.0, 1, lemma, query_labels=True))
+            lemma, part = "a query record is predicted right or wrong", rest * recipe.accuracy_share
+            slots.append(Slot("accuracy", {"query": 1.0}, part, 1, lemma, query_labels=True, min_share=part))
     return (*own_slots(facts, promise, steps=recipe.steps, clip=recipe.clip), *slots)
 
 
