@@ -120,7 +120,7 @@ def _on_graph(
     chosen: Any, promise: Promise, graph: Graph, holders: int | None, out: Path | None, **coins: Any
 ) -> Model:
     from graphveil.methods.local_method import partition
-    from graphveil.methods.model import open_run_folder
+    from graphveil.methods.run_folder import open_run_folder
     from graphveil.privacy.ledger import Ledger
 
     plan = chosen.plan(chosen.facts_for(graph, promise), promise)
@@ -212,6 +212,7 @@ def describe(
         "gaps": [gap.code for gap in certificate.gaps],
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
         "assumptions": list(certificate.assumptions),
+        "own_rows": list(certificate.own_rows),
         **{cost: getattr(certificate, cost, None) for cost in ("per_vertex", "per_edge", "per_holder")},  # level local
         "val_accuracy": validation.get("accuracy"),
         "test_accuracy": test.get("accuracy"),
@@ -243,7 +244,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     if result["out"] is None:
         typer.echo("note: nothing was saved; give --out DIR to keep model, ledger and certificate", err=True)
     else:
-        typer.echo(f"saved to {result['out']}")
+        kept = " (its folder 'curator' stays with the curator, the rest may be published)" if result["own_rows"] else ""
+        typer.echo(f"saved to {result['out']}{kept}")
 
 
 def _percent(value: float | None) -> str:

@@ -28,6 +28,10 @@ OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
     "giving it to others is covered for everybody but that node"
 )
+OWN_ROWS = (
+    "row r of {} is for node r alone, the noise does not cover it before others: these rows stay with the curator (folder "
+    "'curator' of a saved run), a prediction goes to its own node only, the other files may be published"
+)
 TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
 
@@ -44,14 +48,19 @@ ZERO_OUT = (Relation.ZERO_OUT,)
 EDGES = guarantees(Adjacency.EDGE_UNDIRECTED, Adjacency.EDGE_DIRECTED, relations=ZERO_OUT)
 
 
-def promised_degree(promise: Promise, *others: str) -> tuple[str, ...]:
-    """What a bounded degree assumes, and the ``others`` that follow from it."""
+def promised_degree(promise: Promise) -> tuple[str, ...]:
+    """What a bounded degree assumes."""
     if promise.max_degree is None:
         return ()
-    bound = (
-        f"nobody has more than {promise.max_degree} contacts in either direction (promised by the user, not checked)"
+    return (
+        f"nobody has more than {promise.max_degree} contacts in either direction (promised by the user, not checked)",
     )
-    return bound, *others
+
+
+def own_rows_kept(plan: Plan) -> tuple[str, ...]:
+    """What follows from tables whose noise leaves out the row's own node."""
+    named = [step.name for step in plan.steps if isinstance(step, Release) and step.own_row_excluded]
+    return (OWN_ROWS.format(", ".join(named)),) if named else ()
 
 
 class PrivateMethod(Options):
@@ -120,7 +129,7 @@ class PrivateMethod(Options):
         """What else is public, and what is assumed, in sentences for the certificate."""
         public = (FEATURES_PUBLIC,) if plan.promise.level is Level.EDGE else ()
         assumptions = () if plan.promise.level in (Level.EDGE, Level.NONE) else (OWN_ROW,)
-        return public, assumptions
+        return public, (*own_rows_kept(plan), *assumptions)
 
     def fit(
         self,

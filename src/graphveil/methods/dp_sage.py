@@ -141,8 +141,7 @@ class DpSage(PrivateMethod):
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
-        own = "row r of the released table is shown to node r alone"
-        return public, (*promised_degree(plan.promise, own), *assumptions)
+        return public, (*promised_degree(plan.promise), *assumptions)
 
 
 def neighbour_rows(lists: Lists, graph: Graph, promise: Promise) -> Rows:

@@ -50,6 +50,7 @@ class GnnPredictor:
     def __init__(self, shape: NetworkShape, network: TwoLayers, arcs: np.ndarray | None = None) -> None:
         self.shape, self.network, self.arcs = shape, network.eval(), arcs
         self.transfers = arcs is None
+        self.slot_arrays = () if arcs is None else ("arcs",)
 
     def arcs_on(self, graph: Graph) -> np.ndarray:
         """The arcs along which these nodes are scored."""

@@ -60,6 +60,8 @@ def raw_inputs(graph: Graph) -> Any:
 class NetworkPredictor:
     """A chain of layers on a node's own features: unit rows and a constant, or features as they are (``raw``)."""
 
+    slot_arrays = ()
+
     def __init__(self, network: learn.Network, widths: tuple[int, ...], raw: bool = False) -> None:
         self.network, self.widths, self.raw = network, widths, raw
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from graphveil.errors import InputError, PrivacyError
 from graphveil.files import write_json
 from graphveil.graph import Graph
+from graphveil.methods.run_folder import file_digests, keep_with_curator, open_run_folder, write_arrays
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
@@ -25,7 +24,11 @@ if TYPE_CHECKING:
 
 
 class Predictor(Protocol):
-    """What a fit leaves behind: released numbers, and how to score nodes with them and their own rows."""
+    """What a fit leaves behind: released numbers, and how to score nodes with them and their own rows.
+
+    ``slot_arrays``, if it has one, names the arrays with a row for every slot of the training graph; ``transfers`` says that
+    there are none. Whoever says neither is taken to have nothing else.
+    """
 
     def logits(self, graph: Graph) -> np.ndarray: ...
 
@@ -104,9 +107,10 @@ class Model:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write certificate, ledger, configuration and released arrays into the folder ``path``."""
-        from safetensors.numpy import save_file
+        """Write certificate, ledger, configuration and released arrays into the folder ``path``.
 
+        Rows that are for one node alone go to its folder ``curator``; the rest may be published.
+        """
         folder = Path(path)
         open_run_folder(folder)
         if not (folder / "ledger.jsonl").exists():
@@ -114,13 +118,17 @@ class Model:
             for release in self.certificate.releases:
                 ledger.append(release)
             (folder / "ledger.jsonl").touch()
-        arrays = {name: np.ascontiguousarray(value) for name, value in self.predictor.arrays().items()}
-        save_file(arrays, folder / "model.safetensors")
+        arrays = self.predictor.arrays()
+        kept = [name for name in arrays if self.certificate.own_rows and self._has_slots(name)]
+        write_arrays(folder / "model.safetensors", {name: arrays[name] for name in arrays if name not in kept})
         config = {
             "method": self.method.name,
             "parameters": self.method.get_params(),
             "predictor": self.predictor.config(),
         }
+        if self.certificate.own_rows:
+            config["own_rows"] = kept
+            keep_with_curator(folder, {name: arrays[name] for name in kept})
         write_json(folder / "model.json", config)
         write_json(folder / "certificate.json", self.certificate.to_json())
         if self.ids is not None:
@@ -133,6 +141,11 @@ class Model:
             wanted = Access(access)
         except ValueError:
             raise InputError(f"unknown access {access!r}; known are: {', '.join(Access)}") from None
+        if wanted is not Access.OWN_ROW and self.certificate.own_rows:
+            raise PrivacyError(
+                f"row r of {', '.join(self.certificate.own_rows)} is for node r alone, its noise does not cover r before "
+                "others: give each node its own prediction (own-row), or train under another adjacency"
+            )
         if self.certificate.promise.level is Level.EDGE:
             return wanted
         parameters = self.certificate.parameters
@@ -149,6 +162,13 @@ class Model:
             )
         return wanted
 
+    def _has_slots(self, array: str) -> bool:
+        """Whether this array has a row for every slot, or nobody knows."""
+        if getattr(self.predictor, "transfers", False):
+            return False
+        named: Sequence[str] | None = getattr(self.predictor, "slot_arrays", None)
+        return named is None or array in named
+
     def _paid_logits(self) -> np.ndarray | None:
         """Scores that may be given to anybody because the run has paid for them, if there are any."""
         published = getattr(self.predictor, "public_logits", None)
@@ -163,21 +183,3 @@ def as_graph(data: Any, need_training: bool = True) -> Graph:
     from graphveil.graph.validate import validate
 
     return data if isinstance(data, Graph) else validate(data, on_bad_rows="zero", need_training=need_training)
-
-
-def open_run_folder(folder: Path) -> None:
-    """Create the folder of a run; refuse one that already holds a finished run."""
-    if (folder / "certificate.json").exists():
-        raise InputError(f"{folder} already holds a run; choose another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be created: {error.strerror}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"the folder {folder} is not writable")
-
-
-def file_digests(run: Path) -> dict[str, str]:
-    """SHA-256 of the files of a run, all of which hold released values only."""
-    names = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors", "ids.json")
-    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names if (run / name).is_file()}

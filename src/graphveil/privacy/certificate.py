@@ -90,6 +90,11 @@ class Certificate:
         return self.seed is not None
 
     @property
+    def own_rows(self) -> tuple[str, ...]:
+        """The releases of which row r is for node r alone: whoever publishes anything must leave these rows out."""
+        return tuple(release.name for release in self.releases if release.own_row_excluded)
+
+    @property
     def per_vertex(self) -> float | None:
         return self.costs.get(VERTEX)
 

@@ -11,6 +11,7 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
 from graphveil.methods.options import accepts
 from graphveil.methods.registry import build, method_class
+from graphveil.methods.run_folder import CURATOR, OWN_ROWS, read_arrays
 from graphveil.privacy.certificate import Certificate
 
 
@@ -33,15 +34,16 @@ def method_of(certificate: Certificate, earlier: bool = False) -> PrivateMethod:
 
 def load_model(path: str | Path) -> Model:
     """A model saved by :meth:`Model.save`."""
-    from safetensors.numpy import load_file
-
     folder = Path(path)
     config = read_json(folder / "model.json")
     certificate = read_certificate(folder)
-    try:
-        arrays = load_file(folder / "model.safetensors")
-    except Exception as error:  # safetensors raises its own, undocumented types
-        raise InputError(f"{folder / 'model.safetensors'} cannot be read: {error}") from None
+    arrays = read_arrays(folder / "model.safetensors")
+    if config.get("own_rows"):
+        kept = folder / CURATOR / OWN_ROWS
+        if not kept.exists():
+            named = ", ".join(certificate.own_rows)
+            raise InputError(f"row r of {named} is for node r alone and stays with the curator: {kept} is not here")
+        arrays |= read_arrays(kept)
     try:
         method = build(config["method"], config["parameters"])
         ids = read_json(folder / "ids.json") if (folder / "ids.json").exists() else None

@@ -19,8 +19,8 @@ from typing import Any
 from graphveil.errors import GraphveilError, InputError
 from graphveil.files import read_json, read_json_lines
 from graphveil.methods.base import TAKEN_AS_PUBLIC, PrivateMethod
-from graphveil.methods.model import file_digests
 from graphveil.methods.registry import modes_of
+from graphveil.methods.run_folder import CURATOR, KEPT_FILES, file_digests, read_arrays
 from graphveil.privacy.certificate import SCHEMA, Certificate, digest
 from graphveil.privacy.certificate_schema1 import KEYS_OF, unlike, upgraded_entry
 from graphveil.privacy.plan import Plan, Release, Slot, total_mu
@@ -42,6 +42,7 @@ THIRD_PARTY = (
 EARLIER = (
     "whether the sentences of this certificate are true: an earlier version wrote them, in other words than this one"
 )
+NOT_PUBLISHED = "what is in the rows that stay with the curator: they are not in this folder"
 NOT_DERIVED = ("schema", "digest", "releases")
 
 
@@ -75,6 +76,8 @@ def check_run(run: Path, signer: Path | None = None) -> Verdict:
         files += _edited_files(run, body)
         found = _written(body, ledger)
         unknown = [] if certificate.seeded or not certificate.promise.private else [UNSEEDED]
+        if certificate.own_rows and not (run / CURATOR).exists():
+            unknown.append(NOT_PUBLISHED)
         missing = _not_here(certificate.method)
         if missing:
             derived, wrong = _arithmetic(certificate)
@@ -228,11 +231,25 @@ def _edited_files(run: Path, body: Any) -> Iterator[str]:
     for name in sorted({*recorded, *found}):
         if recorded.get(name) != found.get(name):
             yield f"{name} is not the file that was saved"
-    if (run / "model.json").exists():
-        model = read_json(run / "model.json")
-        for key in ("method", "parameters"):
-            if not same(model.get(key), body.get(key)):
-                yield f"model.json is of another run: its {key} is not that of the certificate"
+    if not (run / "model.json").exists():
+        return
+    model = read_json(run / "model.json")
+    for key in ("method", "parameters"):
+        if not same(model.get(key), body.get(key)):
+            yield f"model.json is of another run: its {key} is not that of the certificate"
+    if any(entry.get("own_row_excluded") for entry in body["releases"]):
+        yield from _own_rows(run, model)
+
+
+def _own_rows(run: Path, model: dict[str, Any]) -> Iterator[str]:
+    """Whether rows for one node alone were left out of what may be published, and are as they were saved where they are."""
+    names = model.get("own_rows")
+    published = run / "model.safetensors"
+    if names is None or (published.exists() and set(names) & set(read_arrays(published))):
+        yield "model.safetensors holds rows that are for one node each: it must not be published; save the model again"
+    folder = run / CURATOR
+    if folder.exists() and read_json(folder / "manifest.json") != file_digests(folder, KEPT_FILES):
+        yield f"the files in {CURATOR} are not those that were saved"
 
 
 def differences(recorded: Any, expected: Any, path: str = "") -> Iterable[tuple[str, Any, Any]]:

@@ -53,6 +53,12 @@ class BallotPredictor:
         logits[self.query] += self.published
         return logits
 
+    @property
+    def slot_arrays(self) -> tuple[str, ...]:
+        """What is stored slot by slot; nothing where everybody gets the own prediction."""
+        tables = ("receivers", "table") if len(self.receivers) else ()
+        return tables if self.published is None else (*tables, "published", "query")
+
     def config(self) -> dict[str, Any]:
         return {"kind": "ballot", "mode": self.mode, "scalar": self.combiner.scalar, "accuracy": self.accuracy}
 

@@ -54,6 +54,11 @@ class ReleasedNumbers:
             return raw_inputs(graph)
         return centred(graph, self.tables.get("centre", np.zeros(graph.features)))
 
+    @property
+    def slot_arrays(self) -> tuple[str, ...]:
+        """Every table but the centre has a row for each slot."""
+        return tuple(name for name in self.tables if name != "centre")
+
     def config(self) -> dict[str, Any]:
         return asdict(self.shape)
 

@@ -112,6 +112,7 @@ class OwnPredictor:
 
     centre: np.ndarray
     weights: np.ndarray
+    slot_arrays = ()
 
     def logits(self, graph: Graph) -> np.ndarray:
         import torch

@@ -19,6 +19,8 @@ class ScoresPredictor:
         public: whether they may be shown to anybody (``access="charge"``) because they are computed from releases alone.
     """
 
+    slot_arrays = ("scores",)
+
     def __init__(self, scores: np.ndarray, facts: dict[str, Any] | None = None, *, public: bool = False) -> None:
         self.scores, self.facts, self.public = np.asarray(scores, dtype=np.float64), facts or {}, public
 

@@ -28,7 +28,7 @@ from graphveil.methods.common.own_predictor import GROWTH, mean_release
 from graphveil.methods.common.private_training import calibrated, full_batch_release
 from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public, sound_trainer
 from graphveil.methods.dpdgc import algorithm
-from graphveil.methods.dpdgc.bounds import LABELS_LEMMA, code_release, own_row_statements, table_release
+from graphveil.methods.dpdgc.bounds import LABELS_LEMMA, code_release, table_release
 from graphveil.methods.options import Count, Fraction, Natural, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -133,7 +133,3 @@ class Dpdgc(FullBatch, OpenTraining, PrivateMethod):
             case "random":
                 return random_codes(curator.facts.nodes, self.width, coins), 0.0
         return one_hot(noisy_labels(curator, "codes"), curator.facts.classes), 0.0
-
-    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        public, assumptions = super().statements(plan)
-        return public, (*own_row_statements(plan.promise, self._codes_released(plan.promise)), *assumptions)

@@ -61,11 +61,6 @@ def own_row_excluded(promise: Promise, codes_released: bool) -> bool:
     return codes_released and promise.adjacency is Adjacency.K_NEIGHBOR
 
 
-def own_row_statements(promise: Promise, codes_released: bool) -> tuple[str, ...]:
-    """What the certificate says where the own row is excluded."""
-    return ("row r of the table is shown to node r alone",) if own_row_excluded(promise, codes_released) else ()
-
-
 def code_release(
     facts: PublicFacts, promise: Promise, width: int, mu: float, *, cap: int, steps: int, rate: float, clip: float
 ) -> Release:

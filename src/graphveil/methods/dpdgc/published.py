@@ -24,7 +24,7 @@ from graphveil.methods.common.private_training import poisson_release
 from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import decouple, learned_codes
-from graphveil.methods.dpdgc.bounds import group_of, own_row_statements
+from graphveil.methods.dpdgc.bounds import group_of
 from graphveil.methods.options import Count, Fraction, Natural, Positive
 from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
@@ -113,10 +113,6 @@ class PublishedDpdgc(PaperBatches):
         codes = partial(learned_codes, curator, self.width, learn.Adam(self.learning_rate), coins, progress)
         cap = self.max_degree if promise.level is Level.NODE else None
         return decouple(curator, shape, train, codes, coins, cap=cap, norm=self.row_norm)
-
-    def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        public, assumptions = super().statements(plan)
-        return public, (*own_row_statements(plan.promise, codes_released=True), *assumptions)
 
 
 def as_stated(release: Release, scale: float) -> Release:

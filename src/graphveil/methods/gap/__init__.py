@@ -35,11 +35,6 @@ from graphveil.privacy.plan import Plan, Release, split_mu
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
 
-OWN_ROWS = (
-    "row r of every released table is for node r alone: the saved model holds all rows and must stay with the curator; what is "
-    "published may be the networks and each node's own row"
-)
-
 
 class Gap(FullBatch, OpenTraining, PrivateMethod):
     """Noisy multi-hop aggregation between two trained stages.
@@ -92,7 +87,7 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
-        return public, (*promised_degree(plan.promise, OWN_ROWS), *assumptions)
+        return public, (*promised_degree(plan.promise), *assumptions)
 
 
 def open_releases(facts: PublicFacts, promise: Promise, shape: Shape) -> tuple[Release, ...]:
