@@ -16,4 +16,7 @@ class PrivacyError(GraphveilError):
 
 
 class DataWarning(UserWarning):
-    """The data were repaired or have a property the user should know about."""
+    """The data were repaired or have a property the user should know about; private figures are not printed."""
+
+
+FOR_THE_OPERATOR = "(for the operator only: not covered by the promise)"

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import graphveil as gv
+
 CONTRACT = {
     "method", "dataset", "level", "adjacency", "relation", "mode", "epsilon_target", "epsilon", "epsilon_claimed", "delta",
     "holds", "gaps", "val_accuracy", "test_accuracy", "test_f1", "seconds", "seed", "out",
@@ -125,3 +127,41 @@ def test_help_and_version_work(graphveil):
     assert graphveil("--version")[1].startswith("graphveil ")
     assert "train" in graphveil("--help")[1]
     assert "--epsilon" in graphveil("train", "--help")[1]
+
+
+NODE = ("--level", "node", "--adjacency", "node", "--epsilon", 8)
+
+
+def test_json_for_ballot_under_adjacency_node_says_who_is_covered_as_a_record_only(graphveil, graph_file):
+    code, out, err = graphveil("train", "ballot", *NODE, "--data", graph_file, "--seed", 0, "--json")
+    result = json.loads(out)
+    assert code == 0 and result["holds"] is True, err
+    assert result["weaker"] == {"calibration": "record", "query": "record"}
+    (words,) = result["weaker_texts"]
+    assert words.startswith("for calibration and query nodes:") and "not hidden is that others list" in words
+    everybody = json.loads(graphveil("train", "dp-mlp", *NODE, *SMALL, "--data", graph_file, "--json")[1])
+    assert everybody["holds"] is True and everybody["weaker"] == {} and everybody["weaker_texts"] == []
+
+
+def test_a_plan_under_adjacency_node_says_so_too(graphveil):
+    plan = ("plan", "ballot", *NODE, "--nodes", 100, "--features", 5, "--classes", 3)
+    assert json.loads(graphveil(*plan, "--json")[1])["weaker"] == {"calibration": "record", "query": "record"}
+    assert "BUT ONLY for calibration and query nodes" in graphveil(*plan)[1]
+
+
+def test_warnings_print_no_private_counts():
+    """Seven duplicate arcs and one training node without label: said to the operator, in words without numbers."""
+    import torch
+
+    from graphveil.audit.central.neighbours import worst_case_graph
+
+    data = worst_case_graph(seed=2)[0]
+    data.edge_index = torch.cat([data.edge_index, data.edge_index[:, :7]], dim=1)
+    data.y[data.train_mask.nonzero()[0]] = -1
+    data.y[(~(data.train_mask | data.val_mask | data.test_mask)).nonzero()[:1]] = -1
+    with pytest.warns(match="removed|unlabelled") as told:
+        gv.DpMlp(steps=2).fit(data, gv.NodeLevel(4.0, 1e-4))
+    words = [str(warning.message) for warning in told]
+    assert any("duplicate arcs" in line for line in words) and any("(train)" in line for line in words)
+    for line in words:
+        assert not any(letter.isdigit() for letter in line) and "for the operator only" in line

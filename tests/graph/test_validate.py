@@ -139,13 +139,13 @@ def test_prediction_does_not_need_training_nodes(small: Data) -> None:
 
 def test_duplicate_arcs_and_self_loops_are_removed_with_a_warning(small: Data) -> None:
     small.edge_index = torch.cat([small.edge_index, torch.tensor([[0, 3], [1, 3]])], dim=1)
-    with pytest.warns(DataWarning, match="removed 1 duplicate arcs and 1 self-loops"):
+    with pytest.warns(DataWarning, match=r"removed duplicate arcs and self-loops \(for the operator only"):
         assert validate(small).lists.arcs == 10
 
 
 def test_unlabelled_nodes_in_masks_are_warned_about_and_masks_stay_public(small: Data) -> None:
     small.test_mask[5] = True
-    with pytest.warns(DataWarning, match=r"1 query"):
+    with pytest.warns(DataWarning, match=r"masks \(query\)"):
         assert validate(small).masks["query"].sum() == 3
 
 

@@ -49,6 +49,8 @@ def plan(
     from rich.console import Console
     from rich.table import Table
 
+    from graphveil.privacy.certificate_text import covered_only
+
     shown = "none that is finite" if body["epsilon"] is None else f"{body['epsilon']:.6g}"
     table = Table(title=f"{chosen.name} ({chosen.mode}), {promise.guarantee}: provable epsilon {shown}")
     for column in ("release", "mechanism", "noise", "numbers", "steps", "sensitivity"):
@@ -67,6 +69,8 @@ def plan(
             bounds,
         )
     Console().print(table)
+    for line in covered_only(planned.weaker):
+        typer.echo(f"BUT ONLY {line}")
 
 
 def _in_words(method: Any, planned: Plan) -> str:

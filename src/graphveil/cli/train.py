@@ -197,6 +197,8 @@ def describe(
     model: Any, dataset: str, seconds: float, seed: int | None, out: Path | None, graph: Any
 ) -> dict[str, Any]:
     """The contract's fields; accuracies only if a graph is given to evaluate on."""
+    from graphveil.privacy.certificate_text import covered_only
+
     certificate = model.certificate
     promise = certificate.promise
     test, validation = (_scores(model, graph, kind) for kind in ("query", "calibration"))
@@ -209,6 +211,8 @@ def describe(
         "max_degree": promise.max_degree,
         "epsilon_target": promise.epsilon if promise.private else None,
         **{key: getattr(certificate, key) for key in ("epsilon", "epsilon_claimed", "delta", "holds")},
+        "weaker": dict(certificate.weaker),  # kinds of records for whom it holds under another adjacency only
+        "weaker_texts": covered_only(certificate.weaker),
         "gaps": [gap.code for gap in certificate.gaps],
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
         "assumptions": list(certificate.assumptions),

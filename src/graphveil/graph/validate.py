@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphveil.errors import DataWarning, InputError
+from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 from graphveil.graph.graph import MASK_OF, MASKS, UNLABELLED, Graph
 from graphveil.graph.layout import to_scipy
 from graphveil.graph.lists import Lists
@@ -179,14 +179,12 @@ def _classes(data: Data, labels: np.ndarray) -> tuple[int, tuple[str, ...]]:
 
 def _warn_unlabelled(labels: np.ndarray, masks: dict[str, np.ndarray]) -> None:
     missing = labels == UNLABELLED
-    counts = {kind: int((missing & mask).sum()) for kind, mask in masks.items()}
-    if any(counts.values()):
-        where = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        message = f"unlabelled nodes inside the masks ({where}): they teach nothing and are left out of every accuracy"
-        warnings.warn(message, DataWarning, stacklevel=3)
-    outside = int(missing.sum()) - sum(counts.values())
-    if outside:
-        warnings.warn(f"{outside} unlabelled nodes are in no mask", DataWarning, stacklevel=3)
+    where = ", ".join(kind for kind, mask in masks.items() if (missing & mask).any())
+    if where:
+        message = f"unlabelled nodes inside the masks ({where}) teach nothing and are left out of every accuracy"
+        warnings.warn(f"{message} {FOR_THE_OPERATOR}", DataWarning, stacklevel=3)
+    if (missing & ~np.logical_or.reduce(list(masks.values()))).any():
+        warnings.warn(f"unlabelled nodes are in no mask {FOR_THE_OPERATOR}", DataWarning, stacklevel=3)
 
 
 def _lists(edge_index: Tensor | None, nodes: int) -> Lists:
@@ -209,8 +207,10 @@ def _lists(edge_index: Tensor | None, nodes: int) -> Lists:
         )
     lists = Lists.from_edge_index(arcs, nodes)
     if lists.duplicates or lists.self_loops:
-        message = f"removed {lists.duplicates} duplicate arcs and {lists.self_loops} self-loops"
-        warnings.warn(message, DataWarning, stacklevel=3)
+        what = [
+            name for name, count in (("duplicate arcs", lists.duplicates), ("self-loops", lists.self_loops)) if count
+        ]
+        warnings.warn(f"removed {' and '.join(what)} {FOR_THE_OPERATOR}", DataWarning, stacklevel=3)
     return lists
 
 

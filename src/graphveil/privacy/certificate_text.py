@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphveil.privacy.facts import EDGE
@@ -41,14 +42,21 @@ def _shown(value: float | None, loud: bool) -> str:
     return f"{value:.6g}"
 
 
+def covered_only(weaker: Mapping[str, Adjacency]) -> list[str]:
+    """In plain words, which kinds of records are covered under another adjacency only."""
+    found = []
+    for adjacency in sorted(set(weaker.values())):
+        kinds = " and ".join(kind for kind, known in weaker.items() if known == adjacency)
+        found.append(f"for {kinds} nodes: {IN_PLAIN_WORDS[adjacency]}")
+    return found
+
+
 def _central(certificate: Certificate, verdict: str) -> list[str]:
     """What follows the title, and the lines below it."""
     promise = certificate.promise
     extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
     found = ["", f"  Protected   {IN_PLAIN_WORDS[promise.adjacency]}"]
-    for adjacency in sorted(set(certificate.weaker.values())):
-        kinds = " and ".join(kind for kind, weaker in certificate.weaker.items() if weaker == adjacency)
-        found.append(f"  BUT ONLY    for {kinds} nodes: {IN_PLAIN_WORDS[adjacency]}")
+    found += [f"  BUT ONLY    {line}" for line in covered_only(certificate.weaker)]
     found += [
         f"  Promise     level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}; "
         f"epsilon {promise.epsilon:g}, delta {promise.delta:g}",

@@ -210,6 +210,7 @@ class Plan:
             "facts": self.facts.to_json(),
             "epsilon": finite(epsilon),
             "holds": not self.gaps and self.promise.kept(epsilon, 0.0),
+            "weaker": dict(self.weaker),
             "epsilon_claimed": None if self.claim is None else finite(self.claim),
             "releases": steps,
             "gaps": [gap.code for gap in self.gaps],

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from graphveil.errors import DataWarning, InputError
+from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 from graphveil.files import draft
 from graphveil.graph.formats.columns import Column, category_codes, encode, expand, feature_names, infer, width_of
 from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected_pairs, unique_arcs, write_arrays
@@ -86,10 +86,11 @@ def import_graph(
     duplicates = pairs.shape[1] - loops - kept
     if duplicates or loops:
         twice = "" if plan.directed else " (an edge listed in both directions counts as one)"
-        message = f"removed {duplicates} duplicate edges{twice} and {loops} self-loops"
+        message = f"removed {duplicates} duplicate edges{twice} and {loops} self-loops {FOR_THE_OPERATOR}"
         warnings.warn(message, DataWarning, stacklevel=2)
     if unknown:
-        warnings.warn(f"dropped {unknown} edges to identifiers without a node", DataWarning, stacklevel=2)
+        message = f"dropped {unknown} edges to identifiers without a node {FOR_THE_OPERATOR}"
+        warnings.warn(message, DataWarning, stacklevel=2)
     if notes:
         arrays["notes"] = np.array(notes, dtype=np.str_)
     if save_ids is not None:
