@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
+BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
 PARTLY = 3  # exit code: what could be checked agrees, but that was not all
 OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
 
@@ -69,21 +70,35 @@ def predict(
     ] = None,
     prepare: opt.Prepare = None,
     access: Annotated[str, flag("--access", "own-row, public-graph or charge.")] = "own-row",
+    in_order: Annotated[bool, flag("--in-order", "Ignore ids: rows are in the order of training.")] = False,
     out: Annotated[Path | None, flag("--out FILE", "Write there instead of printing.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
+    from graphveil.graph.ids import read_ids
+    from graphveil.methods.alignment import IN_ORDER
     from graphveil.runs.load import load_model
 
     model = load_model(run)
     graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
+    if graph is not None and in_order:
+        graph.ids = None
     best = model.predict_proba(graph, access).max(dim=1)
-    scored = zip(model.ids or range(len(best.indices)), best.indices, best.values, strict=True)
+    ids = None if graph is None else read_ids(graph.get("ids"), len(best.indices))
+    names: Any = (model.ids or range(len(best.indices))) if ids is None else ids.tolist()
+    scored = zip(names, best.indices, best.values, strict=True)
     rows = [(name, int(label), round(float(p), 6)) for name, label, p in scored]
     columns = ("node", "prediction", "probability")
     if as_json:
         found = [dict(zip(columns, row, strict=True)) for row in rows]
-        text = opt.as_json({"run": str(run), "access": access, "note": OWN_ROW, "predictions": found}) + "\n"
+        order = BY_ID if ids is not None or graph is None else IN_ORDER
+        told = {
+            "run": str(run),
+            "access": access,
+            "note": OWN_ROW,
+            "rows": order if model.reads_slots else OWN_FEATURES,
+        }
+        text = opt.as_json(told | {"predictions": found}) + "\n"
     else:
         table = io.StringIO()
         csv.writer(table, lineterminator="\n").writerows([columns, *rows])

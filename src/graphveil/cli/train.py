@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ import typer
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags
 from graphveil.cli.options import flag
-from graphveil.errors import InputError
+from graphveil.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -175,14 +176,24 @@ def _on_reports(
 
 
 def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:
-    """Labels and masks of the nodes in the order of the ids, which are node numbers; for evaluation, nothing else is read."""
-    if not all(
-        name.isdecimal() and str(int(name)) == name for name in ids
-    ):  # "007" and "7" would be two people, one node
-        raise InputError("--data evaluates reports whose ids are node numbers; these are not")
-    nodes = np.array([int(name) for name in ids])
-    if nodes.max() >= graph.nodes:
-        raise InputError(f"id {nodes.max()} is not a node of --data, which has {graph.nodes}")
+    """Labels and masks of the nodes in the order of the ids; for evaluation, nothing else is read.
+
+    Data without ids of their own have node numbers.
+    """
+    if graph.ids is not None:
+        number = {name: node for node, name in enumerate(graph.ids.tolist())}
+        unknown = next((name for name in ids if name not in number), None)
+        if unknown is not None:
+            raise InputError(f"id {unknown} is not a node of --data")
+        nodes = np.array([number[name] for name in ids])
+    else:
+        if not all(
+            name.isdecimal() and str(int(name)) == name for name in ids
+        ):  # "007" and "7" would be two people, one node
+            raise InputError("--data evaluates reports whose ids are node numbers; these are not")
+        nodes = np.array([int(name) for name in ids])
+        if nodes.max() >= graph.nodes:
+            raise InputError(f"id {nodes.max()} is not a node of --data, which has {graph.nodes}")
     import scipy.sparse as sp
 
     from graphveil.graph import Lists, SparseRows
@@ -190,7 +201,7 @@ def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:
     masks = {kind: mask[nodes] for kind, mask in graph.masks.items()}
     rows = SparseRows(sp.csr_matrix((len(nodes), attributes)))
     nobody = Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), len(nodes))
-    return replace(graph, rows=rows, labels=graph.labels[nodes], lists=nobody, masks=masks)
+    return replace(graph, rows=rows, labels=graph.labels[nodes], lists=nobody, masks=masks, ids=np.array(ids))
 
 
 def describe(
@@ -232,7 +243,9 @@ def describe(
 
 def _scores(model: Any, graph: Any, kind: str) -> dict[str, float]:
     try:
-        return {} if graph is None else dict(model.scores(graph, kind))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # the graph it was trained on: its rows are in order
+            return {} if graph is None else dict(model.scores(graph, kind))
     except InputError:  # nobody of this kind has a label
         return {}
 

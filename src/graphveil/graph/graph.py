@@ -31,6 +31,7 @@ class Graph:
         classes: number of classes. Public, declared or noted in ``notes``.
         directed: whether one friendship is one arc (else it is two). Public, declared.
         notes: assumptions a certificate has to print.
+        ids: who is in which slot, as text, where the data say so. Never published.
     """
 
     rows: Rows
@@ -40,6 +41,7 @@ class Graph:
     classes: int
     directed: bool = False
     notes: tuple[str, ...] = field(default=())
+    ids: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         masks = [np.asarray(self.masks[kind]) for kind in MASK_OF]
@@ -70,6 +72,21 @@ class Graph:
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""
         return replace(self, lists=Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), self.nodes))
+
+    def reordered(self, order: np.ndarray) -> Graph:
+        """The same graph with node ``order[i]`` in slot i."""
+        place = np.empty(self.nodes, dtype=np.int64)
+        place[order] = np.arange(self.nodes)
+        return Graph(
+            rows=self.rows.take(order),
+            labels=self.labels[order],
+            lists=Lists.from_edge_index(place[self.lists.edge_index()], self.nodes),
+            masks={kind: mask[order] for kind, mask in self.masks.items()},
+            classes=self.classes,
+            directed=self.directed,
+            notes=self.notes,
+            ids=None if self.ids is None else self.ids[order],
+        )
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{kind} {int(self.masks[kind].sum())}" for kind in MASK_OF)

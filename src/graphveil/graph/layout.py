@@ -58,6 +58,9 @@ def data_from_arrays(arrays: npz.Arrays, *, directed: bool | None = None) -> Dat
     for name in npz.NAMES:
         if name in arrays:
             data[name] = [str(value) for value in arrays[name]]
+    if "ids" in arrays:
+        ids = arrays["ids"]
+        data.ids = ids.tolist() if ids.dtype.kind == "U" else torch.from_numpy(ids.astype(np.int64))
     if arcs is not None and not directed:
         data.directed_edge_index = torch.from_numpy(arcs.astype(np.int64))
     if "notes" in arrays:
@@ -91,6 +94,8 @@ def arrays_from_data(data: Data) -> dict[str, np.ndarray]:
     for name in npz.NAMES:
         if name in data:
             arrays[name] = np.array(data[name], dtype=np.str_)
+    if data.get("ids") is not None:
+        arrays["ids"] = np.asarray(data.ids)
     if directed:
         arrays["directed"] = np.array(True)
     if "notes" in data and len(data.notes):

@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 from graphveil.graph.graph import MASK_OF, MASKS, UNLABELLED, Graph
+from graphveil.graph.ids import read_ids
 from graphveil.graph.layout import to_scipy
 from graphveil.graph.lists import Lists
 from graphveil.graph.rows import DenseRows, Rows, SparseRows
@@ -37,7 +38,8 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
     ``(2, arcs)`` of senders and receivers, boolean ``train_mask``, ``val_mask``, ``test_mask``, and the public facts
     ``num_classes`` and ``directed`` (not declared: undirected, the conservative reading). ``on_bad_rows="zero"`` blanks
     rows with NaN or infinity (features 0, no label, absent). Masks are public and stay as declared: unlabelled nodes
-    inside them are warned about, and simply contribute nothing. Prediction does not need training nodes.
+    inside them are warned about, and simply contribute nothing. Prediction does not need training nodes. ``ids``, if
+    there are any (numbers or text, one per node), say who is who when later data come in another order.
     """
     if on_bad_rows not in ("raise", "zero"):
         raise InputError(f"on_bad_rows is {on_bad_rows!r}: give 'raise' or 'zero'")
@@ -63,6 +65,7 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
         classes=classes,
         directed=bool(data.directed) if "directed" in data else False,
         notes=(*declared, *notes),
+        ids=read_ids(data.get("ids"), nodes),
     )
 
 

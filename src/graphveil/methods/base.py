@@ -155,7 +155,8 @@ class PrivateMethod(Options):
         predictor = self.learn(curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
         assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
-        return self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
+        model = self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
+        return model.ordered_by(graph.ids)
 
     def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:
         """What a finished run returns; ``told`` as for :meth:`Certificate.of`."""

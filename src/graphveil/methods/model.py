@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from graphveil.errors import InputError, PrivacyError
+from graphveil.errors import DataWarning, InputError, PrivacyError
 from graphveil.files import write_json
 from graphveil.graph import Graph
+from graphveil.methods.alignment import IN_ORDER, NOT_ALIGNED, Order
 from graphveil.methods.run_folder import file_digests, keep_with_curator, open_run_folder, write_arrays
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.ledger import Ledger
@@ -49,19 +51,40 @@ class Model:
     """A trained method: ``predict``, ``predict_proba``, ``score``, ``certificate``, ``save``."""
 
     def __init__(
-        self, method: PrivateMethod, predictor: Predictor, certificate: Certificate, ids: Sequence[str] | None = None
+        self,
+        method: PrivateMethod,
+        predictor: Predictor,
+        certificate: Certificate,
+        ids: Sequence[str] | None = None,
+        order: Order | None = None,
     ) -> None:
         self.method = method
         self.predictor = predictor
         self.certificate = certificate
         self.ids = None if ids is None else tuple(ids)
+        self.order = order if ids is None else Order.of(ids)
 
     def of(self, ids: Sequence[str]) -> Model:
-        """The same model for slots with these ids."""
+        """The same model for slots with these ids, which its reports have and its folder keeps as they are."""
         return Model(self.method, self.predictor, self.certificate, ids)
 
+    def ordered_by(self, ids: Iterable[str] | None) -> Model:
+        """The same model for slots with these private ids, if there are any: it can recognise them, not tell them."""
+        if ids is None:
+            return self
+        return Model(self.method, self.predictor, self.certificate, order=Order.of(ids))
+
+    @property
+    def reads_slots(self) -> bool:
+        """Whether a prediction depends on which slot of the training graph a node is in."""
+        named: Sequence[str] | None = getattr(self.predictor, "slot_arrays", None)
+        return not getattr(self.predictor, "transfers", False) and (named is None or bool(named))
+
     def predict_proba(self, data: Any = None, access: str = "own-row") -> Tensor:
-        """Class probabilities of every node of ``data``, one row each; without data, those that anybody may see."""
+        """Class probabilities of every node of ``data``, one row each; without data, those that anybody may see.
+
+        Where releases have a row per slot, data are aligned by id; without ids rows are taken in the order of training.
+        """
         import torch
 
         wanted = self._check(access if data is not None else Access.CHARGE)
@@ -78,11 +101,15 @@ class Model:
                 f"the model was trained on {facts.nodes} nodes with {facts.features} features, these data have "
                 f"{graph.nodes} with {graph.features}; releases of one graph say nothing about another"
             )
+        slots = self._slots_of(graph)
+        if slots is not None:
+            graph = graph.reordered(np.argsort(slots))
         paid = self._paid_logits() if wanted is Access.CHARGE else None
         logits = self.predictor.logits
         if wanted is Access.PUBLIC_GRAPH:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
-        return torch.softmax(torch.from_numpy(logits(graph) if paid is None else paid), dim=1)
+        found = logits(graph) if paid is None else paid
+        return torch.softmax(torch.from_numpy(found if slots is None else found[slots]), dim=1)
 
     def predict(self, data: Any = None, access: str = "own-row") -> Tensor:
         """The most probable class of every node of ``data``, or of every slot as anybody may see it."""
@@ -109,7 +136,7 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write certificate, ledger, configuration and released arrays into the folder ``path``.
 
-        Rows that are for one node alone go to its folder ``curator``; the rest may be published.
+        Rows that are for one node alone, and digests of private ids, go to its folder ``curator``; the rest may be published.
         """
         folder = Path(path)
         open_run_folder(folder)
@@ -128,7 +155,8 @@ class Model:
         }
         if self.certificate.own_rows:
             config["own_rows"] = kept
-            keep_with_curator(folder, {name: arrays[name] for name in kept})
+        private_ids = None if self.ids is not None or self.order is None else self.order.to_json()
+        keep_with_curator(folder, {name: arrays[name] for name in kept}, private_ids)
         write_json(folder / "model.json", config)
         write_json(folder / "certificate.json", self.certificate.to_json())
         if self.ids is not None:
@@ -162,12 +190,21 @@ class Model:
             )
         return wanted
 
+    def _slots_of(self, graph: Graph) -> np.ndarray | None:
+        """The slot of every node, by id; None if nodes are, or are taken to be, in the order of training."""
+        if not self.reads_slots:
+            return None
+        if graph.ids is None:
+            warnings.warn(IN_ORDER, DataWarning, stacklevel=4)
+            return None
+        if self.order is None:
+            raise InputError(NOT_ALIGNED)
+        slots = self.order.slots_of(graph.ids)
+        return None if np.array_equal(slots, np.arange(graph.nodes)) else slots
+
     def _has_slots(self, array: str) -> bool:
         """Whether this array has a row for every slot, or nobody knows."""
-        if getattr(self.predictor, "transfers", False):
-            return False
-        named: Sequence[str] | None = getattr(self.predictor, "slot_arrays", None)
-        return named is None or array in named
+        return self.reads_slots and array in getattr(self.predictor, "slot_arrays", (array,))
 
     def _paid_logits(self) -> np.ndarray | None:
         """Scores that may be given to anybody because the run has paid for them, if there are any."""

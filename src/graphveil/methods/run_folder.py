@@ -1,8 +1,9 @@
 """The folder of a run: what may be published, and beside it the folder ``curator`` with what must not leave the curator.
 
 Rows of a table whose noise leaves out the row's own node (``own_row_excluded``) are for that node alone. They are saved apart,
-with a manifest of their own, so that copying all files but that folder publishes nothing that the promise does not cover.
-Tests: ``tests/methods/test_own_rows.py``.
+with a manifest of their own, so that copying all files but that folder publishes nothing that the promise does not cover. The
+digests of ids (``alignment.py``) and their key are kept there, too.
+Tests: ``tests/methods/test_own_rows.py``, ``tests/methods/test_alignment.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +21,9 @@ from graphveil.files import write_json
 
 CURATOR = "curator"
 OWN_ROWS = "own_rows.safetensors"
+IDS = "ids.json"
 PUBLISHED_FILES = ("certificate.json", "ledger.jsonl", "model.json", "model.safetensors", "ids.json")
-KEPT_FILES = (OWN_ROWS,)
+KEPT_FILES = (OWN_ROWS, IDS)
 
 
 def open_run_folder(folder: Path) -> None:
@@ -56,9 +59,14 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 
-def keep_with_curator(run: Path, own_rows: Mapping[str, np.ndarray]) -> None:
-    """Write what must not be published into a folder that only its owner may open."""
+def keep_with_curator(run: Path, own_rows: Mapping[str, np.ndarray], ids: Any) -> None:
+    """Write what must not be published, if there is anything, into a folder that only its owner may open."""
+    if not own_rows and ids is None:
+        return
     folder = run / CURATOR
     folder.mkdir(mode=0o700, exist_ok=True)
-    write_arrays(folder / OWN_ROWS, own_rows)
+    if own_rows:
+        write_arrays(folder / OWN_ROWS, own_rows)
+    if ids is not None:
+        write_json(folder / IDS, ids)
     write_json(folder / "manifest.json", file_digests(folder, KEPT_FILES))

@@ -7,11 +7,12 @@ from pathlib import Path
 import graphveil.exchange.randomizers  # noqa: F401  rounds on certificates name randomizers by kind
 from graphveil.errors import InputError
 from graphveil.files import read_json
+from graphveil.methods.alignment import Order
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
 from graphveil.methods.options import accepts
 from graphveil.methods.registry import build, method_class
-from graphveil.methods.run_folder import CURATOR, OWN_ROWS, read_arrays
+from graphveil.methods.run_folder import CURATOR, IDS, OWN_ROWS, read_arrays
 from graphveil.privacy.certificate import Certificate
 
 
@@ -47,6 +48,8 @@ def load_model(path: str | Path) -> Model:
     try:
         method = build(config["method"], config["parameters"])
         ids = read_json(folder / "ids.json") if (folder / "ids.json").exists() else None
-        return Model(method, method.restore(config["predictor"], arrays), certificate, ids)
+        kept = folder / CURATOR / IDS
+        order = Order.from_json(read_json(kept)) if kept.exists() else None
+        return Model(method, method.restore(config["predictor"], arrays), certificate, ids, order)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None

@@ -231,6 +231,9 @@ def _edited_files(run: Path, body: Any) -> Iterator[str]:
     for name in sorted({*recorded, *found}):
         if recorded.get(name) != found.get(name):
             yield f"{name} is not the file that was saved"
+    folder = run / CURATOR
+    if folder.exists() and read_json(folder / "manifest.json") != file_digests(folder, KEPT_FILES):
+        yield f"the files in {CURATOR} are not those that were saved"
     if not (run / "model.json").exists():
         return
     model = read_json(run / "model.json")
@@ -242,14 +245,11 @@ def _edited_files(run: Path, body: Any) -> Iterator[str]:
 
 
 def _own_rows(run: Path, model: dict[str, Any]) -> Iterator[str]:
-    """Whether rows for one node alone were left out of what may be published, and are as they were saved where they are."""
+    """Whether rows for one node alone were left out of what may be published."""
     names = model.get("own_rows")
     published = run / "model.safetensors"
     if names is None or (published.exists() and set(names) & set(read_arrays(published))):
         yield "model.safetensors holds rows that are for one node each: it must not be published; save the model again"
-    folder = run / CURATOR
-    if folder.exists() and read_json(folder / "manifest.json") != file_digests(folder, KEPT_FILES):
-        yield f"the files in {CURATOR} are not those that were saved"
 
 
 def differences(recorded: Any, expected: Any, path: str = "") -> Iterable[tuple[str, Any, Any]]:

@@ -66,6 +66,7 @@ def load_dataset(
         data = data_from_arrays(_find(name, progress), directed=directed)
         data.name = Path(name).stem if card is None else name
     if card is not None:  # public facts of a public benchmark; self-loops of its arcs are dropped
+        data.ids = torch.arange(data.num_nodes)  # the file is known, so the number of a node says who it is
         if data.get("y") is not None:
             data.num_classes = card.classes
         data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]

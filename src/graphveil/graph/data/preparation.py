@@ -55,6 +55,8 @@ def subgraph(data: Data, keep: np.ndarray) -> Data:
     for name in ("y", *MASKS):
         if data.get(name) is not None:
             part[name] = data[name][torch.from_numpy(keep)]
+    if data.get("ids") is not None:
+        part.ids = np.asarray(data.ids)[keep]
     part.num_nodes = int(keep.sum())
     return part
 

@@ -24,7 +24,7 @@ _PUBLIC = ("num_classes", "notes", "name", *NAMES)
 def to_networkx(data: Data) -> networkx.Graph:
     """A NetworkX graph that :func:`from_networkx` turns back into equal data.
 
-    Node attributes: ``x`` (the non-zero features as ``{column: value}``), ``y`` (absent if unlabelled) and the masks;
+    Node attributes: ``x`` (the non-zero features as ``{column: value}``), ``y`` (absent if unlabelled), ``id`` and the masks;
     graph attributes: the width and the declared facts. Data that know their arcs give a ``DiGraph``, with the
     attribute ``directed=False`` if their usual view is undirected.
     """
@@ -38,12 +38,15 @@ def to_networkx(data: Data) -> networkx.Graph:
     graph.graph |= {"features": x.shape[1], "directed": directed, "labelled": data.get("y") is not None}
     masks = {name: data[name].numpy() for name in MASKS if data.get(name) is not None}
     labels = data.y.numpy() if data.get("y") is not None else np.full(x.shape[0], UNLABELLED)
+    ids = None if data.get("ids") is None else np.asarray(data.ids).tolist()
     for node in range(x.shape[0]):
         row = slice(x.indptr[node], x.indptr[node + 1])
         attributes: dict[str, Any] = {"x": dict(zip(x.indices[row].tolist(), x.data[row].tolist(), strict=True))}
         attributes |= {name: mask[node].tolist() for name, mask in masks.items()}
         if labels[node] != UNLABELLED:
             attributes["y"] = int(labels[node])
+        if ids is not None:
+            attributes["id"] = ids[node]
         graph.add_node(node, **attributes)
     pairs = (data.edge_index if arcs is None or directed else arcs).numpy()
     graph.add_edges_from(pairs.T.tolist())
@@ -53,7 +56,7 @@ def to_networkx(data: Data) -> networkx.Graph:
 def from_networkx(
     graph: networkx.Graph, *, label: str = "y", features: str | Sequence[str] = "x", classes: int | None = None
 ) -> Data:
-    """PyG ``Data`` of any NetworkX graph; nodes are numbered in the order of ``graph.nodes``.
+    """PyG ``Data`` of any NetworkX graph; nodes are numbered in the order of ``graph.nodes``, their names become ids.
 
     Nodes without the attribute ``label`` (a class number) are unlabelled. ``features`` is one attribute that holds a
     row (a sequence, an array, or ``{column: value}``), or the names of several numeric attributes, one per column.
@@ -74,6 +77,10 @@ def from_networkx(
     for key in _PUBLIC:
         if key in graph.graph:
             data[key] = graph.graph[key]
+    if "id" in first:
+        data.ids = [name for _, name in graph.nodes(data="id")]
+    elif list(graph.nodes) != list(range(len(graph))):  # names, and not only places
+        data.ids = [str(node) for node in graph.nodes]
     if classes is not None:
         data.num_classes = classes
     return data

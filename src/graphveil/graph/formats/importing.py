@@ -91,6 +91,7 @@ def import_graph(
     if unknown:
         message = f"dropped {unknown} edges to identifiers without a node {FOR_THE_OPERATOR}"
         warnings.warn(message, DataWarning, stacklevel=2)
+    arrays["ids"] = np.array(identifiers.to_pylist(), dtype=np.str_)
     if notes:
         arrays["notes"] = np.array(notes, dtype=np.str_)
     if save_ids is not None:

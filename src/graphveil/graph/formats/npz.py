@@ -9,6 +9,7 @@
 ``unlabeled_nodes`` int32                 nodes whose ``y`` is only a placeholder
 ``train_mask``, ``val_mask``, ...         official splits, bool [n] or [splits, n]
 ``class_names``, ``feature_names``, ...   unicode
+``ids`` int or unicode [n]                who is who, if known
 ``directed``, ``num_classes``, ``notes``  imported graphs: declared facts, and assumptions a certificate prints
 ========================================  ==============================================================================
 """
@@ -98,7 +99,7 @@ def layout_problem(arrays: Arrays) -> str | None:
     values = arrays.get("x_data")
     if not arrays["x_binary"] and (values is None or values.shape != indices.shape or values.dtype.kind not in "fiub"):
         return "x_data is missing or has the wrong length or type"
-    return _label_problem(arrays, nodes) or _name_problem(arrays)
+    return _label_problem(arrays, nodes) or _name_problem(arrays, nodes)
 
 
 def _label_problem(arrays: Arrays, nodes: int) -> str | None:
@@ -116,8 +117,11 @@ def _label_problem(arrays: Arrays, nodes: int) -> str | None:
     return None
 
 
-def _name_problem(arrays: Arrays) -> str | None:
-    for name in (*NAMES, "notes", "ids"):
+def _name_problem(arrays: Arrays, nodes: int) -> str | None:
+    ids = arrays.get("ids")
+    if ids is not None and (ids.shape != (nodes,) or ids.dtype.kind not in "iuU"):
+        return f"ids is not one number or text for each of {nodes} nodes"
+    for name in (*NAMES, "notes"):
         if name in arrays and (arrays[name].ndim != 1 or arrays[name].dtype.kind != "U"):
             return f"{name} is not a list of words"
     return None
