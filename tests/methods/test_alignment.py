@@ -212,3 +212,16 @@ def test_predict_prints_ids_and_how_rows_were_taken(data, other, tmp_path, capsy
     assert predict(second)[0] == "aligned by id"
     rows, _, err = predict(second, "--in-order")
     assert "in the order of training" in rows and "in the order of training" in err
+
+
+def test_no_query_of_a_method_sees_ids(data):
+    class Curious(gv.DpMlp):
+        card = gv.Card(**{**gv.DpMlp.card.to_json(), "name": "curious"})
+
+        def learn(self, curator, coins, progress):
+            seen.append(curator.open_records().ids)
+            return super().learn(curator, coins, progress)
+
+    seen = []
+    fitted(data, Curious(epochs=1), gv.EdgeLevel(4.0))
+    assert seen == [None]

@@ -142,3 +142,17 @@ def test_a_predictor_that_does_not_say_which_arrays_are_rows_publishes_none(data
     model.predictor = Silent(model.predictor)
     model.save(tmp_path / "run")
     assert load_file(tmp_path / "run" / "model.safetensors") == {}
+
+
+def test_the_command_says_that_a_prediction_is_for_its_node_alone(case, data, tmp_path, capsys):
+    from graphveil.cli.app import main
+    from graphveil.graph import write_npz
+
+    path = write_npz(data, tmp_path / "graph.npz")
+    for flags, code, said in (
+        ((), 0, "that node and nobody else"),
+        (("--access", "public-graph"), 2, "for node r alone"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(["predict", str(case[1]), "--data", str(path), *flags])
+        assert (stop.value.code or 0) == code and said in capsys.readouterr().err

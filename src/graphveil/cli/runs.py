@@ -17,6 +17,7 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 't
 BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
 PARTLY = 3  # exit code: what could be checked agrees, but that was not all
 OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
+OWN_ROW_ONLY = "each prediction reads rows that are for that node alone: show it to that node and nobody else"
 
 
 def certificate(run: Run, as_json: opt.AsJson = False) -> None:
@@ -88,22 +89,18 @@ def predict(
     names: Any = (model.ids or range(len(best.indices))) if ids is None else ids.tolist()
     scored = zip(names, best.indices, best.values, strict=True)
     rows = [(name, int(label), round(float(p), 6)) for name, label, p in scored]
-    columns = ("node", "prediction", "probability")
+    columns, note = ("node", "prediction", "probability"), OWN_ROW_ONLY if model.certificate.own_rows else OWN_ROW
     if as_json:
         found = [dict(zip(columns, row, strict=True)) for row in rows]
         order = BY_ID if ids is not None or graph is None else IN_ORDER
-        told = {
-            "run": str(run),
-            "access": access,
-            "note": OWN_ROW,
-            "rows": order if model.reads_slots else OWN_FEATURES,
-        }
-        text = opt.as_json(told | {"predictions": found}) + "\n"
+        order = order if model.reads_slots else OWN_FEATURES
+        told = {"run": str(run), "access": access, "note": note, "rows": order, "predictions": found}
+        text = opt.as_json(told) + "\n"
     else:
         table = io.StringIO()
         csv.writer(table, lineterminator="\n").writerows([columns, *rows])
         text = table.getvalue()
-        typer.echo(f"note: {OWN_ROW}", err=True)
+        typer.echo(f"note: {note}", err=True)
     if out is None:
         typer.echo(text, nl=False)
         return

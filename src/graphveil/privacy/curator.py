@@ -55,8 +55,8 @@ class Curator:
         self._tape = tape or Tape()
         self._sampled = False
         readable = self.masks["train"] | self.masks["calibration"]
-        self._private = replace(graph, labels=np.where(readable, graph.labels, -1))
-        self._with_query_labels = graph
+        self._with_query_labels = replace(graph, ids=None)  # who is who is no query's business
+        self._private = replace(self._with_query_labels, labels=np.where(readable, graph.labels, -1))
 
     def release(self, name: str, query: Callable[[Graph], Any], share: float | None = None) -> Array:
         """One noisy value of ``query``; for a slot, ``share`` is its part of mu^2."""

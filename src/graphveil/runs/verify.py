@@ -34,7 +34,8 @@ SCOPE = (
     "the accounting is right; which data were read, and that this code was run, is not in the files"
 )
 UNSEEDED = "whether the noise was seeded: a seed that was erased from a certificate leaves no trace"
-SHARES = "why the adaptive releases took the shares they took: only that these are within the plan"
+SHARES = "which slots of the plan were used, and why with these shares: only that they are within the plan"
+HOLDERS = "how many vertices each holder speaks for"
 NOTE = "whether this is true, and all that was noted: {!r}"
 THIRD_PARTY = (
     "anything but the arithmetic, because the method is not here ({}): which releases it plans, with which bounds"
@@ -76,6 +77,7 @@ def check_run(run: Path, signer: Path | None = None) -> Verdict:
         files += _edited_files(run, body)
         found = _written(body, ledger)
         unknown = [] if certificate.seeded or not certificate.promise.private else [UNSEEDED]
+        unknown += [HOLDERS] if certificate.holders else []
         if certificate.own_rows and not (run / CURATOR).exists():
             unknown.append(NOT_PUBLISHED)
         missing = _not_here(certificate.method)
