@@ -129,6 +129,11 @@ def test_predictions_from_own_features_need_no_order(data, name):
     assert not any("order" in line for line in told(model, backwards))
 
 
+def test_where_no_order_is_needed_no_ids_are_kept(data, tmp_path):
+    fitted(data, *OWN_FEATURES["dp-mlp"]).save(tmp_path / "run")
+    assert not (tmp_path / "run" / "curator").exists()
+
+
 @pytest.mark.filterwarnings("ignore::graphveil.errors.DataWarning")
 def test_what_cannot_be_aligned_is_refused(data, tmp_path):
     model, stranger, bare = fitted(data, *WITH_ROWS["gap"]), data.clone(), data.clone()

@@ -261,7 +261,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     if result["out"] is None:
         typer.echo("note: nothing was saved; give --out DIR to keep model, ledger and certificate", err=True)
     else:
-        kept = " (its folder 'curator' stays with the curator, the rest may be published)" if result["own_rows"] else ""
+        private = (Path(result["out"]) / "curator").exists()
+        kept = " (its folder 'curator' stays with the curator, the rest may be published)" if private else ""
         typer.echo(f"saved to {result['out']}{kept}")
 
 

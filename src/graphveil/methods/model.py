@@ -155,7 +155,8 @@ class Model:
         }
         if self.certificate.own_rows:
             config["own_rows"] = kept
-        private_ids = None if self.ids is not None or self.order is None else self.order.to_json()
+        needed = self.order if self.ids is None and self.reads_slots else None
+        private_ids = None if needed is None else needed.to_json()
         keep_with_curator(folder, {name: arrays[name] for name in kept}, private_ids)
         write_json(folder / "model.json", config)
         write_json(folder / "certificate.json", self.certificate.to_json())
