@@ -51,7 +51,7 @@ def test_gradient_noise_of_a_millionth_behind_a_group_of_minus_one_row_does_not_
     def edit(body):
         release(body, "own")["mechanism"].update(sigma=1e-6, group=[1, -1])
 
-    assert "mechanism.group" in verify_run(forge(saved(gv.Ballot(), NODE), edit))[0][0]
+    assert "group" in verify_run(forge(saved(gv.Ballot(), NODE), edit))[0][0]
 
 
 def test_a_group_of_one_row_with_half_the_noise_does_not_verify_under_replace(saved):

@@ -300,8 +300,10 @@ class DpGradient(_Normal):
         super().__post_init__()
         if self.group is not None:
             object.__setattr__(self, "group", tuple(self.group))
-            if max(self.group) < 1:
-                raise PrivacyError(f"the group of rows must be at least 1, got {self.group}")
+            if max(self.group) < 1 or min(self.group) < 0 or len(self.group) != 2:
+                raise PrivacyError(
+                    f"the group of rows must be at least 1 on one side and 0 on the other, got {self.group}"
+                )
         if self.rate > 1:
             raise PrivacyError(f"the sampling rate must lie in (0, 1], got {self.rate}")
 

@@ -60,6 +60,11 @@ class Verdict:
     rebuilt: bool = True
     signed_by: str | None = None
 
+    def __post_init__(self) -> None:
+        """Words of a forged file must not look like words of this program: a line stays a line."""
+        object.__setattr__(self, "disagreements", tuple(map(_one_line, self.disagreements)))
+        object.__setattr__(self, "unknown", tuple(map(_one_line, self.unknown)))
+
 
 def verify_run(run: Path) -> tuple[list[str], float | None]:
     """What disagrees in a saved run, and the epsilon that its ledger gives; reads no data."""
@@ -90,6 +95,10 @@ def check_run(run: Path, signer: Path | None = None) -> Verdict:
     except (GraphveilError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         return Verdict((f"the certificate cannot be interpreted: {error}", *files), None, signed_by=signed_by)
     return Verdict((*found, *wrong, *files), derived.epsilon, (*unknown, *unsigned), not missing, signed_by)
+
+
+def _one_line(text: str) -> str:
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _written(body: dict[str, Any], ledger: list[Any]) -> list[str]:
