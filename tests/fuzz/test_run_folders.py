@@ -1,4 +1,4 @@
-"""Saved runs broken or forged at random: ``verify`` says what is wrong or refuses in one line, and never passes a changed promise."""
+"""Saved runs broken or forged at random: ``verify`` says what is wrong or refuses in a line, and passes no changed promise."""
 
 import copy
 import json
