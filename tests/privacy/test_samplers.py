@@ -15,7 +15,7 @@ mp.mp.prec = 160
 
 
 def entry_masses(table):
-    """How many of the 2^116 ENTRIES words and further bits lead to each entry, exactly."""
+    """How many of the 2^74 ENTRIES first and further bits lead to each entry, exactly."""
     whole = 1 << samplers.KEEP_BITS + samplers.MORE_BITS
     masses = [0] * samplers.ENTRIES
     for entry, (keep, more, other) in enumerate(
@@ -29,7 +29,7 @@ def entry_masses(table):
 
 
 def accepted(a):
-    """The chance that 31 bits, and 53 more where these do not decide, stay below exp(-a) as the code has it."""
+    """The chance that 9 bits, and 53 more where these do not decide, stay below exp(-a) as the code has it."""
     exp = samplers.exp_minus.py_func(float(a)) * 2.0**samplers.ACCEPT_BITS
     whole = math.floor(exp)
     return (whole + mp.mpf(math.ceil((exp - whole) * 2.0**53)) / 2**53) / mp.mpf(2) ** samplers.ACCEPT_BITS

@@ -9,7 +9,7 @@ proportional to the weight itself. The sign is a bit; minus zero starts again. W
 Laplace: "further on" adds the length of the table and goes on, since a geometric law has no memory. Gaussian: k = K + m with m
 geometric of ratio exp(-K / S^2), whose binary digits are independent coins, accepted with exp(-m^2 / 2 S^2).
 
-*Error.* The table is whole numbers, its chances are exact to 2^-116; acceptance compares 84 bits with a double, coins of the tail
+*Error.* The table is whole numbers, its chances are exact to 2^-74; acceptance compares 62 bits with a double, coins of the tail
 are exact to a relative 2^-62. So every P(k) is within a relative ``noise.ERROR`` of the ideal wherever that is at least 2^-100:
 12 scales of a Gaussian, 69 of a Laplace. Beyond, a Laplace number errs no more per stage, a Gaussian one, x scales out, by
 x^2 2^-52.
@@ -35,12 +35,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 CELL_BITS, INDEX_BITS = 33, 11
+KEEP_BITS, ACCEPT_BITS = (
+    10,
+    9,
+)  # with these and a sign one word is full; either decision takes a further word if these leave it open
+MORE_BITS = 64
 CELL, ENTRIES = 2.0**CELL_BITS, 1 << INDEX_BITS
-KEEP_BITS, ACCEPT_BITS = 63 - INDEX_BITS, 64 - CELL_BITS  # of the first word one bit is the sign
-MORE_BITS = 64  # further bits of the chance to stay at an entry, needed once in 2^52 draws
 GAUSSIAN_REACH, LAPLACE_REACH = 5.0, 7.0  # scales that the table covers
 TAIL_DIGITS = 50
-BLOCK = 1 << 14  # draws for which words are made at a time: they stay in the cache
+BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -51,7 +54,7 @@ Stream = Callable[[int], Words]  # so many secret 64-bit words
 class Table:
     """An alias table over coarse cells; entry ``cells`` stands for all that lies beyond them.
 
-    ``keep``, ``more``: the chance to stay at an entry instead of going to ``other``, in units of 2^-52 and the next 64 bits.
+    ``keep``, ``more``: the chance to stay at an entry instead of going to ``other``, in units of 2^-10 and the next 64 bits.
     """
 
     scale: float
@@ -114,7 +117,7 @@ def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
     """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
     table, place = gaussian_table(scale / cell), 0
     while place < len(out):
-        batch, at = words(2 * min(len(out) - place + (len(out) - place) // 48 + 8, BLOCK)), 0
+        batch, at = words(min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)), 0
         while place < len(out) and at + SPARE < len(batch):
             place, at, tail = _gaussian(
                 batch, at, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place
@@ -129,7 +132,7 @@ def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
     """Fill ``out`` with Laplace numbers of this scale in whole numbers of cells; ``cell`` is a power of two."""
     table, place, further = laplace_table(scale / cell), 0, 0
     while place < len(out):
-        batch = words(2 * min(len(out) - place + (len(out) - place) // 96 + 8, BLOCK))
+        batch = words(min(len(out) - place + (len(out) - place) // 48 + 8, BLOCK))
         place, further = _laplace(
             batch, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place, further
         )
@@ -160,7 +163,7 @@ def _shows(chance: float, pair: Words) -> bool:
     return bool(first >> (64 - zeros) == 0 and second >> 1 < below)
 
 
-SPARE = 4  # words that one draw may read: two, and one more for either decision that they leave open
+SPARE = 2  # words after the first that one draw may read
 
 
 @njit(cache=True)
@@ -170,12 +173,12 @@ def exp_minus(a: Any) -> Any:
 
 
 @njit(cache=True)
-def _accepted(words: Any, second: Any, at: Any, a: Any) -> Any:
-    """Whether a uniform number that starts with 31 bits of ``second`` is below exp(-a), 0 <= a < 0.05; and where to read on."""
-    bits = np.float64(np.int64(second & np.uint64((1 << 31) - 1)))
-    if bits < (1.0 - a) * 2147483648.0 - 1.0:  # 1 - a <= exp(-a) decides nearly always
+def _accepted(words: Any, word: Any, at: Any, a: Any) -> Any:
+    """Whether a uniform number that starts with 9 bits of ``word`` is below exp(-a), 0 <= a < 0.05; and where to read on."""
+    bits = np.float64(np.int64(word & np.uint64(511)))
+    if bits < (1.0 - a) * 512.0 - 1.0:  # 1 - a <= exp(-a) decides nearly always
         return True, at
-    below = exp_minus(a) * 2147483648.0
+    below = exp_minus(a) * 512.0
     whole = np.floor(below)
     if bits != whole:
         return bits < whole, at
@@ -188,21 +191,21 @@ def _gaussian(
     words: Any, at: int, scale: float, cell: float, keep: Any, more: Any, other: Any, cells: int, out: Any, place: int
 ) -> tuple[int, int, int]:
     """From ``at`` on, fill ``out`` from ``place`` on; stops where a number beyond the table is due, with its sign."""
-    half, stay = 0.5 / scale / scale, np.uint64((1 << 52) - 1)
+    half = 0.5 / scale / scale
     while place < len(out) and at + SPARE < len(words):
-        first, second = words[at], words[at + 1]
-        at += 2
-        chosen, low = first >> np.uint64(53), first & stay
+        word = words[at]
+        at += 1
+        chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
         entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
         if low == keep[chosen]:
             entry = chosen if words[at] < more[chosen] else entry
             at += 1
-        minus = (first >> np.uint64(52)) & np.uint64(1)
+        minus = (word >> np.uint64(52)) & np.uint64(1)
         if entry == np.uint64(cells):
             return place, at, -1 if minus else 1
-        offset = second >> np.uint64(31)
+        offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
         near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
-        accepted, at = _accepted(words, second, at, beside * (beside + 2.0 * near) * half)
+        accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
         k = np.int64((entry << np.uint64(33)) + offset)
         if not accepted or (k == 0 and minus):
             continue
@@ -225,11 +228,11 @@ def _laplace(
     further: int,
 ) -> tuple[int, int]:
     """Fill ``out`` from ``place`` on; ``further`` is what the draw under way has passed already."""
-    rate, stay, at = 1.0 / scale, np.uint64((1 << 52) - 1), 0
+    rate, at = 1.0 / scale, 0
     while place < len(out) and at + SPARE < len(words):
-        first, second = words[at], words[at + 1]
-        at += 2
-        chosen, low = first >> np.uint64(53), first & stay
+        word = words[at]
+        at += 1
+        chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
         entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
         if low == keep[chosen]:
             entry = chosen if words[at] < more[chosen] else entry
@@ -237,10 +240,10 @@ def _laplace(
         if entry == np.uint64(cells):
             further += cells * 8589934592
             continue
-        offset = second >> np.uint64(31)
-        accepted, at = _accepted(words, second, at, np.float64(np.int64(offset)) * rate)
+        offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
+        accepted, at = _accepted(words, word, at, np.float64(np.int64(offset)) * rate)
         k = further + np.int64((entry << np.uint64(33)) + offset)
-        minus = (first >> np.uint64(52)) & np.uint64(1)
+        minus = (word >> np.uint64(52)) & np.uint64(1)
         if not accepted or (k == 0 and minus):
             continue
         out[place] = np.float64(-k if minus else k) * cell
