@@ -232,6 +232,10 @@ class Contacts:
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
         return cls(starts.astype(np.int64), np.asarray(targets, dtype=np.int64))
 
+    def sorted(self) -> Contacts:
+        """The same lists, each in the order of the slots: what is left is how often a list names whom."""
+        return Contacts(self.starts, self.targets[np.lexsort((self.targets, self.owners))])
+
     def where(self, kept: np.ndarray) -> Contacts:
         """The contacts that the mask ``kept`` keeps."""
         return Contacts.of_pairs(self.owners[kept], self.targets[kept], len(self))
@@ -278,12 +282,15 @@ def contact_lists(records: Any) -> tuple[Contacts, bool]:
 
 
 def each_contact(records: Any, draw: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Reports of contacts by themselves, in the shape the records have: one id, an array of ids, or lists."""
+    """Reports of contacts by themselves, in the shape the records have: one id, a list of ids, or many lists.
+
+    Within a list they are sorted: which report is whose contact's would tell more than the reports do.
+    """
     if isinstance(records, Contacts):
-        return Contacts(records.starts, draw(records.targets))
+        return Contacts(records.starts, draw(records.targets)).sorted()
     contacts = np.asarray(records, dtype=np.int64)
     reports = draw(contacts.ravel())
-    return reports.reshape(contacts.shape) if contacts.ndim else int(reports[0])
+    return np.sort(reports.reshape(contacts.shape)) if contacts.ndim else int(reports[0])
 
 
 def table(records: Any, width: int) -> tuple[Any, bool]:

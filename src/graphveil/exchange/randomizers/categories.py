@@ -75,10 +75,16 @@ class BucketResponse(Randomizer):
 
     The broadcast gives every slot's bucket 0..G-1; it must come from public or released values only. ``owned``: each
     undirected edge is reported by one endpoint (:func:`owns`), so an edge costs epsilon once; the number of owned contacts
-    is public. Directed lists hold each arc once and are reported whole (``owned=False``). Records are contacts: one id, an
-    array of ids or lists, each contact an independent record. Lemma: P(r | u) = P(bucket r | bucket u) times a law within r's
-    bucket that does not see u and cancels in the ratio, so it is epsilon exactly for unequal buckets. (Weighing members by
-    e^(epsilon [same bucket]) in one shot does not have this property.) Test: ``tests/exchange/test_edge_randomizers.py``.
+    is public. Directed lists hold each arc once and are reported whole (``owned=False``). Records are one contact, a list of
+    them or many lists. Lemma for one contact: P(r | u) = P(bucket r | bucket u) times a law within r's bucket that does not
+    see u and cancels in the ratio, so it is epsilon exactly for unequal buckets. (Weighing members by e^(epsilon [same bucket])
+    in one shot does not have this property.)
+
+    Lemma for a list: contacts are randomised independently and the report is sorted, so its law does not depend on the order in
+    which they stand. Two lists that differ in one exchanged contact can therefore be written with the d - 1 common ones first;
+    then one coordinate differs, which costs epsilon, and sorting is post-processing: epsilon, whatever d. (Reports in the order
+    of the ids would cost d epsilon: one exchange shifts every place.) Tests: ``tests/exchange/test_edge_randomizers.py``,
+    ``tests/exchange/test_whole_lists.py``.
     """
 
     kind: ClassVar[str] = "bucket-response"
@@ -122,10 +128,37 @@ class BucketResponse(Randomizer):
         return each_contact(records, draw)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
+        """Of one contact's report, or of the (sorted) report of a whole list.
+
+        A multiset r of d contacts has the probability per M / prod(how often each is named)!, M[i, j] = P(r_j | u_i). Within a
+        bucket of size s all have 1/s, so M has two values: ``keep`` in the blocks of equal buckets and ``other`` elsewhere. With
+        R_k the ways to place k rooks in these blocks, per M = sum_k R_k (keep - other)^k other^(d-k) (d-k)!: no term is negative.
+        """
         bucket_of = self._checked(broadcast)
-        bucket = bucket_of[int(report)]
-        size = np.count_nonzero(bucket_of == bucket)
-        return self.response.log_density(bucket_of[int(record)], bucket) - math.log(size)
+        told, true = (np.atleast_1d(np.asarray(ids, dtype=np.int64)) for ids in (report, record))
+        if len(told) != len(true) or np.any(told[1:] < told[:-1]):
+            return -math.inf
+        sizes = np.bincount(bucket_of, minlength=self.buckets)
+        rooks = [1]  # R_0, R_1, ...
+        for bucket in np.unique(bucket_of[true]):
+            a, b = (int(np.count_nonzero(bucket_of[ids] == bucket)) for ids in (true, told))
+            block = [math.comb(a, k) * math.comb(b, k) * math.factorial(k) for k in range(min(a, b) + 1)]
+            rooks = [
+                sum(rooks[k - j] * block[j] for j in range(len(block)) if 0 <= k - j < len(rooks))
+                for k in range(len(rooks) + len(block) - 1)
+            ]
+        d, more = len(true), self.response.keep - self.response.other
+        terms = [
+            math.log(ways * math.factorial(d - k))
+            + (d - k) * math.log(self.response.other)
+            + (k and k * math.log(more))
+            for k, ways in enumerate(rooks)
+            if k == 0 or more > 0
+        ]
+        largest = max(terms)
+        permanent = largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+        again = sum(math.lgamma(times + 1) for times in np.unique(told, return_counts=True)[1])
+        return permanent - again - float(np.log(sizes[bucket_of[told]]).sum())
 
     def estimate(self, reports: Any, broadcast: Any = None) -> Array:
         """Unbiased one-hot buckets of the true contacts."""

@@ -19,8 +19,8 @@ class EdgeListResponse(Randomizer):
 
     Lemma: one bit costs epsilon; a swap is two bits, 2 epsilon (gap G6 has it the other way round). If both ends of an
     undirected edge report, the edge costs 2 epsilon: let each pair be reported by one owner, or halve the budget. Flips
-    are drawn by their gaps: the cost is the number of flips. The length of the list is protected, too.
-    Test: ``tests/exchange/test_edge_randomizers.py``.
+    are drawn by their gaps: the cost is the number of flips. The length of the list is protected, too. A report is the set of
+    the ones, sorted: it says nothing but the bits. Tests: ``tests/exchange/test_edge_randomizers.py``, ``test_whole_lists.py``.
     """
 
     kind: ClassVar[str] = "edge-list-response"
