@@ -138,7 +138,7 @@ def test_an_unknown_neighbour_is_named(graphveil, tmp_path):
     source.write_text(HEADER + "ann,1,1,0,zoe\n")
     flags = ("--features-epsilon", 1, "--features", "age", "--edges-epsilon", "raw", "--contacts", "friends")
     graphveil("privatize", source, "--out", reports, *flags)
-    refused(graphveil("collect", reports, "--out", tmp_path / "x.npz"), "zoe", "unknown neighbour")
+    refused(graphveil("collect", reports, "--out", tmp_path / "x.npz"), "'ann'", "unknown neighbour")
     (tmp_path / "r.csv.json").unlink()
     refused(graphveil("collect", reports, "--out", tmp_path / "x.npz"), "keep the two together")
 

@@ -47,28 +47,110 @@ def test_a_whole_file_is_read(reports):
         ("id", ["1", None, "3"]),
         ("id", ["1", "1", "3"]),
         ("f1", None),
-        ("f0", [0.0, float("nan"), 1.0]),
-        ("f0", [0.0, None, 1.0]),
         ("f0", ["a", "b", "c"]),
+        ("f0", [7.0, 7.0, 7.0]),
+        ("f2", [0.0, 0.0, 0.0]),
+        ("note", ["a", "b", "c"]),
         ("label", None),
-        ("label", [0, 3, None]),
-        ("label", [0, -7, None]),
+        ("label", [9, 9, None]),
         ("label", ["a", "b", None]),
         ("degree", None),
-        ("degree", [1, -1, 2]),
-        ("degree", [1, None, 2]),
         ("degree", [1.0, float("nan"), 2.0]),
-        ("h0", [0.0, float("inf"), 1.0]),
+        ("h0", [float("inf")] * 3),
     ],
 )
 def test_a_broken_table_is_one_clear_line(reports, column, values):
     table = pa.parquet.read_table(reports)
-    at = table.column_names.index(column)
-    table = table.remove_column(at) if values is None else table.set_column(at, column, pa.array(values))
-    pa.parquet.write_table(table, reports)
+    pa.parquet.write_table(with_column(table, column, values), reports)
     with pytest.raises(InputError, match=r"reports\.parquet") as caught:
         Files([reports])
     assert "\n" not in str(caught.value)
+
+
+def with_column(table, name, values):
+    """The table with another column of this name, or without it."""
+    kept = table.drop_columns([name]) if name in table.column_names else table
+    return kept if values is None else kept.append_column(name, pa.array(values))
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "bad", "reason"),
+    [
+        ("label", [0, 99, None], [1], "a class outside 0..2"),
+        ("label", [-7, 1, None], [0], "a class outside 0..2"),
+        ("label", [0, -1, 1], [1], "a class outside 0..2"),
+        ("f0", [NAN, 0.0, None], [0, 2], "empty or not finite"),
+        ("f0", [INFINITE, 0.0, 0.0], [0], "empty or not finite"),
+        ("f0", [2.0, 0.0, 0.0], [0], "never drawn"),
+        ("f0", [0.5, 0.0, 0.0], [0], "never drawn"),
+        ("f0", [1.0, 1.0, 0.0], [1], "another number of attributes than 1"),
+        ("h0", [1e9, 0.0, 0.0], [0], "farther away than any noise"),
+        ("h0", [0.1 + 2.0**-54, 0.0, 0.0], [0], "not on the public grid"),
+        ("degree", [1, -1, 3], [1, 2], "an impossible length"),
+        ("degree", [1, None, 2], [1], "an impossible length"),
+    ],
+)
+def test_bad_values_are_refused_one_by_one_and_the_good_ones_kept(reports, column, values, bad, reason):
+    """MultiBit tells one attribute of two; the others of f1 are made to fit."""
+    table = with_column(pa.parquet.read_table(reports), "f1", [0.0, 1.0, -1.0])
+    table = with_column(table, "f0", [1.0, 0.0, 0.0])
+    pa.parquet.write_table(with_column(table, column, values), reports)
+    files = Files([reports])
+    assert [one.vertex for one in files.refused] == [files.ids[row] for row in bad]
+    assert all(reason in str(one) and str(reports) in str(one) for one in files.refused)
+    part = {"label": "labels", "f0": "features"}.get(column, "means")
+    (report,) = (one for _, one in files.reports() if one.round == part)
+    told = {0, 1, 2} - ({2} if column == "label" and values[2] is None else set())
+    assert set(report.ids.tolist()) == told - {*bad}
+    if column == "degree":
+        assert all(files.lengths()[row] == 0 for row in bad)
+    if column == "label":
+        assert set(files.labelled.nonzero()[0].tolist()) == told - {*bad}
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_file_that_was_cut_is_refused_as_a_whole(reports, rows):
+    pa.parquet.write_table(pa.parquet.read_table(reports).slice(0, rows), reports)
+    with pytest.raises(InputError, match=f"has {rows} reports, its description speaks of 3"):
+        Files([reports])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vertices": 4},
+        {"attributes": 3},
+        {"classes": 4},
+        {"lengths_in_the_clear": False},
+        {"promise": {"features": 0.5, "labels": 1, "edges": 1, "delta": 1e-3}},
+        {"promise": {"features": "withheld", "labels": 1, "edges": 1, "delta": 1e-3}},
+        {"promise": {"features": "raw", "labels": 1, "edges": 1, "delta": 1e-3}},
+        {"promise": {"features": 1, "labels": 1, "edges": 1, "delta": 0}},
+    ],
+)
+def test_a_description_that_contradicts_itself_or_its_table_refuses_the_file(reports, change):
+    path = described(reports)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match="reports") as caught:
+        Files([reports])
+    assert "\n" not in str(caught.value)
+
+
+def test_two_rounds_on_one_part_or_a_randomizer_of_another_part_refuse_the_file(reports):
+    path = described(reports)
+    body = json.loads(path.read_text())
+    features, labels, edges = body["rounds"]
+    for rounds in (
+        [features, features | {"name": "again"}, labels, edges],
+        [features | {"part": "labels"}, labels | {"part": "features"}, edges],
+        [features, labels, edges | {"name": "labels"}],
+    ):
+        path.write_text(json.dumps(body | {"rounds": rounds}))
+        with pytest.raises(InputError, match=r"reports\.parquet\.json"):
+            Files([reports])
 
 
 @pytest.mark.parametrize(

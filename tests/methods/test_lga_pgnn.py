@@ -15,6 +15,7 @@ from graphveil.learn.backbones import NAMES
 from graphveil.methods.lga_pgnn import augmentation
 from graphveil.methods.local_method import partition
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.noise import Noise
 from graphveil.runs.verify import verify_run
 
 PROMISE = gv.Local(10, 3, "raw")
@@ -99,8 +100,14 @@ def test_clean_features_reach_nothing_but_the_randomizer(graph, monkeypatch):
     """With the reports held fixed, other features change nothing that is learnt."""
     from graphveil.exchange.randomizers import Piecewise
 
-    fixed = np.random.default_rng(0).standard_normal((graph.num_nodes, 6))
-    monkeypatch.setattr(Piecewise, "randomize", lambda self, records, broadcast, rng: fixed[: records.shape[0]])
+    drawn, original = {}, Piecewise.randomize
+
+    def same(self, records, broadcast, rng):
+        if not drawn:
+            drawn["reports"] = original(self, records, broadcast, Noise(0))
+        return drawn["reports"]
+
+    monkeypatch.setattr(Piecewise, "randomize", same)
     other = graph.clone()
     other.x = 1 - graph.x
     method = gv.LgaPgnn(**QUICK | {"epochs": 3})

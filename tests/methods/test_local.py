@@ -126,7 +126,7 @@ def test_an_edge_that_comes_or_goes_costs_epsilon_in_both_lists_if_lengths_are_h
 
 def test_noisy_degrees_are_learnt_from_the_reports_alone(graph, monkeypatch):
     """With the reports held fixed, other lists of other lengths change nothing: no shape, no round, no score."""
-    fixed = np.random.default_rng(0).normal(5.0, 3.0, (graph.num_nodes, 4))
+    fixed = np.rint(np.random.default_rng(0).normal(5.0, 3.0, (graph.num_nodes, 4)))
     monkeypatch.setattr(LabelHistogram, "randomize", lambda self, records, broadcast, rng: fixed[:, : self.bins])
     other = graph.clone()
     other.edge_index = graph.edge_index[:, graph.edge_index.sum(dim=0) % 3 > 0]

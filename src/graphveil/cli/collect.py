@@ -42,6 +42,7 @@ def collect(
         "labelled": int((found.labels >= 0).sum()),
         "arcs": int(found.arcs.shape[1]),
         "resent": found.resent,
+        **opt.counted(found.accepted, found.refused),
         "epsilon": found.certificate.epsilon,
         "holds": found.certificate.holds,
         "warnings": list(found.certificate.warnings),
@@ -54,4 +55,5 @@ def collect(
         opt.show(body)
     else:
         typer.echo(f"{len(found.ids)} vertices, {body['arcs']} arcs -> {out}")
+        opt.show_counted(body)
         typer.echo(str(found.certificate))

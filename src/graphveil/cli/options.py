@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,10 @@ from graphveil.errors import InputError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from graphveil.exchange.report import Refusal
     from graphveil.progress import Progress
+
+SHOWN = 20  # reasons printed, of reports that are refused
 
 
 def flag(shown: str, help: str, **limits: Any) -> Any:
@@ -69,6 +72,20 @@ def as_json(body: Any) -> str:
         return json.dumps(body, indent=2, allow_nan=False, default=str)
     except ValueError as error:
         raise InputError(f"this cannot be written as JSON: {error}") from None
+
+
+def counted(accepted: int, refused: Sequence[Refusal]) -> dict[str, Any]:
+    """How many reports were taken and how many not, with the first reasons."""
+    return {"accepted": accepted, "refused": len(refused), "refusals": [str(one) for one in refused[:SHOWN]]}
+
+
+def show_counted(body: dict[str, Any]) -> None:
+    """The same in words."""
+    typer.echo(f"{body['accepted']} reports accepted, {body['refused']} refused{':' if body['refused'] else ''}")
+    for line in body["refusals"]:
+        typer.echo(f"  {line}")
+    if body["refused"] > len(body["refusals"]):
+        typer.echo(f"  and {body['refused'] - len(body['refusals'])} more")
 
 
 def show(found: Any) -> None:

@@ -84,6 +84,7 @@ def train(
         raise InputError("--sign signs a saved run: give --out DIR")
     signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
     started = time.perf_counter()
+    counts: dict[str, Any] = {}
     with opt.progress_bar() as progress:
         coins: dict[str, Any] = {"seed": seed, "progress": progress}
         if reports is None:
@@ -96,14 +97,14 @@ def train(
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
             coins |= {"mean_degree": mean_degree}
-            model, graph = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
+            model, graph, counts = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
         if signer is not None:
             signer(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
-    result = describe(model, named, seconds, seed, out, None if no_evaluate else graph)
+    result = describe(model, named, seconds, seed, out, None if no_evaluate else graph) | counts
     if as_json:
         opt.show(result)
     else:
@@ -143,8 +144,11 @@ def _on_reports(
     broadcast: Path | None,
     as_json: bool,
     **coins: Any,
-) -> tuple[Model, Graph | None]:
-    """Learn from files; a round that they lack is asked for by a broadcast, and the command ends there."""
+) -> tuple[Model, Graph | None, dict[str, Any]]:
+    """Learn from files; a round that they lack is asked for by a broadcast, and the command ends there.
+
+    Returns the model, what it is evaluated on, and how many reports were taken.
+    """
     from graphveil.exchange.files import Files, RoundNotAnswered
 
     if not hasattr(chosen, "fit_reports"):
@@ -157,7 +161,8 @@ def _on_reports(
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
     try:
         masks = None if graph is None else graph.masks
-        return chosen.fit_reports(files, promise, masks=masks, directed=flags.directed, **coins), graph
+        model: Model = chosen.fit_reports(files, promise, masks=masks, directed=flags.directed, **coins)
+        return model, graph, opt.counted(files.accepted, files.refused)
     except RoundNotAnswered as stop:
         path = broadcast or Path(f"broadcast-{stop.round.name}.csv")
         if stop.broadcast is None:
@@ -167,8 +172,10 @@ def _on_reports(
         price += f" --delta {stop.round.randomizer.delta:g}" if stop.round.randomizer.delta else ""
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
-            opt.show({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer})
+            counts = opt.counted(files.accepted, files.refused)
+            opt.show({"waiting_for": stop.round.name, "broadcast": str(path), "answer_with": answer, **counts})
         else:
+            opt.show_counted(opt.counted(files.accepted, files.refused))
             typer.echo(f"{stop}; who takes part and what they need to hear is in {path}. Every holder now runs:")
             typer.echo(f"  {answer}")
             typer.echo("then train again with all files of reports.")
@@ -252,6 +259,8 @@ def _scores(model: Any, graph: Any, kind: str) -> dict[str, float]:
 
 def _show(result: dict[str, Any], certificate: str) -> None:
     typer.echo(f"{certificate}\n")
+    if "refused" in result:
+        opt.show_counted(result)
     if result["test_accuracy"] is not None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.exchange.broadcast import Broadcast
 from graphveil.exchange.collector import Collector
-from graphveil.exchange.files import COLLECTED, ONCE, Files
+from graphveil.exchange.files import COLLECTED, Files
 from graphveil.exchange.randomizers import BucketResponse, Contacts, LabelResponse
+from graphveil.exchange.report import Refusal
 from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected_pairs, unique_arcs
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
@@ -33,6 +34,8 @@ class Collected:
     certificate: Certificate
     ids: tuple[str, ...]
     resent: int
+    accepted: int
+    refused: tuple[Refusal, ...]
 
     @property
     def broadcast(self) -> Broadcast:
@@ -81,7 +84,7 @@ def collect(paths: list[Path]) -> Collected:
         parameters={},
         holders=files.holders,
         public=(WHO_REPORTS, *([DEGREES] if lengths else []), *([OWNERS] if owned else [])),
-        assumptions=(ONCE,),
+        assumptions=files.remarks,
         seed=files.seed,
     )
     directed = not np.array_equal(arcs, np.unique(arcs[::-1], axis=1))
@@ -94,4 +97,5 @@ def collect(paths: list[Path]) -> Collected:
         if isinstance(randomizer, LabelResponse):
             arrays["label_channel"] = randomizer.channel  # P(report | class) travels with the labels
     arrays |= {"feature_names": np.array(names)} if names else {}
-    return Collected(arrays, labels, arcs, certificate, files.ids, collector.resent)
+    taken = collector.resent, files.accepted, tuple(files.refused)
+    return Collected(arrays, labels, arcs, certificate, files.ids, *taken)

@@ -1,7 +1,8 @@
 """Answers from files: the reports that holders made with ``graphveil privatize``, merged by id.
 
-Slots are the ids of everybody who reported, as numbers where all are numbers, else as text. A round that the files do not
-contain stops the server with :class:`RoundNotAnswered`, which carries the broadcast that the next round needs.
+Slots are the ids of everybody who reported, as numbers where all are numbers, else as text. Reports that cannot be, randomised or
+raw, are refused one by one when the files are opened; a file in which a part has no good report is refused. A round that the
+files do not contain stops the server with :class:`RoundNotAnswered`, which carries the broadcast that the next round needs.
 Tests: ``tests/cli/test_privatize.py``, ``tests/cli/test_train_reports.py``.
 """
 
@@ -17,8 +18,9 @@ import numpy as np
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.exchange.broadcast import Broadcast, split_ids
 from graphveil.exchange.client import NO_LABEL
-from graphveil.exchange.randomizers import Contacts
-from graphveil.exchange.report import Report
+from graphveil.exchange.randomizers import Contacts, checks
+from graphveil.exchange.randomizers.checks import Defects, reasons
+from graphveil.exchange.report import Refusal, Report
 from graphveil.exchange.reports_file import ReportsFile
 from graphveil.exchange.round import Round
 from graphveil.privacy.local import Local, Openness, Part
@@ -49,6 +51,10 @@ class Files:
         self.ids = tuple(sorted(names, key=int if all(n.isdecimal() and len(n) < 19 for n in names) else None))
         self._slot = {name: number for number, name in enumerate(self.ids)}
         self._read = np.ones(len(self.ids), dtype=bool)  # whose labels are read
+        self.refused: list[Refusal] = []
+        self._good: dict[tuple[Path, Part], np.ndarray] = {}
+        for file in dict(zip(paths, self._files, strict=True)).values():  # a file that is given twice is checked once
+            self._good |= {(file.path, part): self._checked(file, part) for part in _told(file)}
 
     @property
     def classes(self) -> int | None:
@@ -76,9 +82,20 @@ class Files:
         """Which slots have sent a label, randomised or raw."""
         found = np.zeros(len(self.ids), dtype=bool)
         for file in self._files:
-            if "label" in file.table.column_names:
-                found[self._slots(file)[file.labels() >= 0]] = True
+            if Part.LABELS in _told(file):
+                found[self._slots(file)[self._good[file.path, Part.LABELS]]] = True
         return found & self._read
+
+    @property
+    def accepted(self) -> int:
+        """How many reports of all rounds, or in the clear, are good."""
+        return sum(len(rows) for rows in self._good.values())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """For the certificate: what its readers have to know about the reports."""
+        said = f"{len(self.refused)} of {self.accepted + len(self.refused)} reports were refused: no client can have made them"
+        return (ONCE, said) if self.refused else (ONCE,)
 
     def with_labels_of(self, slots: np.ndarray) -> Files:
         """The same reports without the labels of all other slots: a vertex to be scored must not have told its own."""
@@ -127,28 +144,25 @@ class Files:
                 yield file.path, self.report(file, round)
 
     def report(self, file: ReportsFile, round: Round) -> Report:
-        """The answers of one file in one round."""
-        slots = self._slots(file)
+        """The good answers of one file in one round."""
+        rows = self._good[file.path, round.part]
         if round.part is Part.LABELS:
-            labels = file.labels()
-            told = (labels >= 0) & self._read[slots]
-            return Report(round.name, slots[told], labels[told], file.holder)
-        if round.part is Part.FEATURES:
-            return Report(round.name, slots, file.numbers("f"), file.holder)
-        lists = "contacts" in file.table.column_names
-        return Report(round.name, slots, self._lists(file) if lists else file.numbers("h"), file.holder)
+            rows = rows[self._read[self._slots(file)[rows]]]
+        values = self._values(file, round.part)
+        kept = values.take(rows) if isinstance(values, Contacts) else values[rows]
+        return Report(round.name, self._slots(file)[rows], kept, file.holder)
 
     def in_the_clear(self, part: Part) -> Any:
-        files = [(file, self._slots(file)) for file in self._files if file.raw(part)]
+        files = [(file, self._good[file.path, part]) for file in self._files if file.raw(part)]
         if part is Part.EDGES:
-            lists = [(slots, self._lists(file)) for file, slots in files]
+            lists = [(self._slots(file)[rows], self._values(file, part).take(rows)) for file, rows in files]
             arcs = [np.stack([slots[own.owners], own.targets]) for slots, own in lists]
             return np.unique(np.concatenate([np.zeros((2, 0), dtype=np.int64), *arcs], axis=1), axis=1)
         labels = part is Part.LABELS
         found = np.full(len(self.ids), NO_LABEL) if labels else np.zeros((len(self.ids), self.attributes))
         told = np.zeros(len(self.ids), dtype=bool)
-        for file, slots in files:
-            values = file.labels() if labels else file.numbers("f")
+        for file, rows in files:
+            slots, values = self._slots(file)[rows], self._values(file, part)[rows]
             again = told[slots]
             if not np.array_equal(found[slots[again]], values[again]):
                 raise InputError(f"{file.path}: a vertex sent other {part} in an earlier file: which of the two is it?")
@@ -156,26 +170,58 @@ class Files:
         return np.where(self._read, found, NO_LABEL) if labels else found
 
     def lengths(self) -> np.ndarray | None:
-        told = [file for file in self._files if "degree" in file.table.column_names]
+        told = [file for file in self._files if file.lengths_in_the_clear]
         if not told:
             return None
         degrees = np.zeros(len(self.ids), dtype=np.int64)
         for file in told:
-            degrees[self._slots(file)] = file.table["degree"].to_numpy()
+            rows = self._good[file.path, Part.EDGES]
+            degrees[self._slots(file)[rows]] = file.lengths()[rows]
         return degrees
+
+    def _checked(self, file: ReportsFile, part: Part) -> np.ndarray:
+        """The rows with a good report on a part; the others are refused, one by one."""
+        values, asked = self._values(file, part), file.answered(part)
+        there = np.arange(len(file.ids))
+        if part is Part.LABELS:  # nobody has to have one
+            there = np.flatnonzero(~file.labels().mask)
+            values = values[there]
+        wrong = reasons(self._defects(file, part, values))
+        name = asked[0] if asked else part.value
+        refused = [Refusal(str(file.path), file.ids[there[at]], name, why) for at, why in sorted(wrong.items())]
+        if refused and len(refused) == len(there):
+            raise InputError(f"{refused[0]}; none of its {len(there)} reports on {part} is good")
+        self.refused += refused
+        return np.delete(there, list(wrong))
+
+    def _defects(self, file: ReportsFile, part: Part, values: Any) -> Defects:
+        for name in file.answered(part):
+            yield from file.rounds[name][0].randomizer.check_report(values, len(self.ids))
+        if file.raw(part) and part is Part.FEATURES:
+            yield from checks.numbers(values, file.attributes)
+        if file.raw(part) and part is Part.LABELS:
+            yield from checks.classes(values, file.classes or 0)
+        if file.raw(part) and part is Part.EDGES:
+            yield from checks.lists(values, len(self.ids))
+        if part is Part.EDGES and file.lengths_in_the_clear:
+            yield (file.lengths() < 0) | (file.lengths() >= len(self.ids)), "an impossible length of its contact list"
+
+    def _values(self, file: ReportsFile, part: Part) -> Any:
+        """What a file says about a part, row by row, unchecked."""
+        if part is Part.LABELS:
+            return file.labels().data
+        if part is Part.FEATURES:
+            return file.numbers("f")
+        return self._lists(file) if "contacts" in file.table.column_names else file.numbers("h")
 
     def _slots(self, file: ReportsFile) -> np.ndarray:
         return np.array([self._slot[name] for name in file.ids], dtype=np.int64)
 
     def _lists(self, file: ReportsFile) -> Contacts:
-        """The contacts of every record as slots."""
+        """The contacts of every record as sorted slots; -1 for somebody who has not reported."""
         owners, names = split_ids(file.table["contacts"].combine_chunks())
         targets = np.array([self._slot.get(name, -1) for name in names.to_pylist()], dtype=np.int64)
-        if (targets < 0).any():
-            at = int(np.argmax(targets < 0))
-            who, whom = file.ids[int(owners[at])], names[at].as_py()
-            raise InputError(f"{file.path}: vertex {who!r} lists {whom!r}, who has not reported: unknown neighbour id")
-        return Contacts.of_pairs(owners, targets, len(file.ids))
+        return Contacts.of_pairs(owners, targets, len(file.ids)).sorted()
 
     def _merged(self) -> tuple[dict[str, Round], Local]:
         """All rounds, and the promise of all files together; a round must be answered in the same way by everybody."""
@@ -194,3 +240,8 @@ class Files:
             asked = {names: f.promise.budget(part) for f in self._files if (names := f.answered(part))}
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
         return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))
+
+
+def _told(file: ReportsFile) -> list[Part]:
+    """The parts that a file reports, randomised or raw."""
+    return [part for part in Part if file.raw(part) or file.answered(part)]

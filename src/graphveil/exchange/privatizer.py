@@ -27,9 +27,9 @@ from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, RowRandomizer
 from graphveil.exchange.records import Batch, Records
 from graphveil.exchange.report import Report
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, check_within
 from graphveil.files import draft, write_json
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
 
 SCHEMA = "graphveil/reports/2"
@@ -55,15 +55,7 @@ class Privatizer:
     refuse_outside: bool = False  # whether attributes outside the public range are an error instead of clipped
 
     def __post_init__(self) -> None:
-        for part in Part:
-            spent = sum(round.randomizer.cost for round in self.rounds if round.part is part)
-            if spent > self.promise.share(part) * (1 + 1e-9):
-                raise PrivacyError(f"{part}: rounds cost epsilon {spent:.6g}, {self.promise.asked(part)} is allowed")
-            if not spent and not isinstance(self.promise.budget(part), Openness):
-                raise InputError(f"{part}: {self.promise.asked(part)} is asked for, no round answers it (--broadcast?)")
-        delta = sum(round.randomizer.delta for round in self.rounds)
-        if delta > self.promise.target_delta * (1 + 1e-9):
-            raise PrivacyError(f"rounds cost delta {delta:g}, {self.promise.target_delta:g} is allowed (--delta)")
+        check_within(self.promise, self.rounds)
 
     @property
     def tells_lengths(self) -> bool:

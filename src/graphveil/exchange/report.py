@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,19 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Contacts
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A report that was not taken: where it came from (a file or a holder), whose it was, in which round, and why."""
+
+    source: str
+    vertex: str
+    round: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.round} of {self.vertex!r}: {self.reason}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +44,11 @@ class Report:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def take(self, numbers: np.ndarray) -> Report:
+        """The reports of some of these vertices."""
+        lists = isinstance(self.values, Contacts)
+        return replace(self, ids=self.ids[numbers], values=self.values.take(numbers) if lists else self.values[numbers])
+
     def row(self, number: int) -> Any:
         """One vertex's report."""
         return self.values[number].toarray()[0] if sp.issparse(self.values) else self.values[number]
@@ -49,11 +67,14 @@ class Report:
         from safetensors.numpy import load
 
         try:
-            arrays = load(content)
+            arrays: Any = load(content)
             size = int.from_bytes(content[:8], "little")
             about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["report"])
-            return cls(about["round"], arrays.pop("ids"), unpack(arrays), about["holder"])
-        except (SafetensorError, KeyError, ValueError) as error:
+            ids = arrays.pop("ids")
+            if ids.ndim != 1 or ids.dtype.kind not in "iu":
+                raise ValueError("ids are whole numbers")
+            return cls(str(about["round"]), ids, unpack(arrays), str(about["holder"]))
+        except (SafetensorError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"these bytes are no report: {error}") from None
 
 
@@ -74,7 +95,9 @@ def unpack(arrays: dict[str, np.ndarray]) -> Any:
         return Contacts(arrays["starts"], arrays["targets"])
     if "indptr" in arrays:
         shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
-        return sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        found = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        found.check_format(full_check=True)
+        return found
     return arrays["values"]
 
 

@@ -1,11 +1,14 @@
 """One file of reports and its description, checked when it is read: what a holder sends is not trusted to be well-formed.
 
+A description that is broken or contradicts itself, and a table without the rows, columns and types it speaks of, refuse the
+whole file: nothing could be said about any report. Single values that cannot be are refused one by one (``files.py``).
+
 Tests: ``tests/exchange/test_reports_file.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,18 +16,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphveil.errors import InputError
+from graphveil.errors import GraphveilError, InputError
 from graphveil.exchange.broadcast import described
 from graphveil.exchange.client import NO_LABEL
 from graphveil.exchange.privatizer import SCHEMA
-from graphveil.exchange.round import Round
+from graphveil.exchange.randomizers.base import Unit
+from graphveil.exchange.round import Round, check_within
 from graphveil.files import read_json
 from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Release
 
+DAMAGED = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
+TYPES = {
+    "text": (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null),
+    "numbers": (pa.types.is_floating, pa.types.is_integer),
+    "whole numbers": (pa.types.is_integer, pa.types.is_null),
+}
 COLUMNS = {"id": pa.string(), "contacts": pa.string(), "label": pa.int64(), "degree": pa.int64()}
 
 
@@ -35,6 +44,7 @@ class ReportsFile:
     path: Path
     table: pa.Table
     holder: str
+    vertices: int
     attributes: int
     classes: int | None
     promise: Local
@@ -45,9 +55,7 @@ class ReportsFile:
     @classmethod
     def read(cls, path: Path) -> ReportsFile:
         found = cls(path, _table(path), **_description(described(path), path))
-        if len(set(found.ids)) != len(found.ids):
-            raise InputError(f"{path} has two reports with the same id")
-        found._check_columns()
+        found._check_table()
         return found
 
     @cached_property
@@ -63,43 +71,53 @@ class ReportsFile:
         return self.promise.budget(part) is Openness.RAW
 
     def numbers(self, letter: str) -> np.ndarray:
-        """The columns ``letter0, letter1, ...`` as one table."""
+        """The columns ``letter0, letter1, ...`` as one table; NaN where a number is missing."""
         names = [name for name in self.table.column_names if _numbered(name, letter)]
         rows = [self.table[name].to_numpy() for name in sorted(names, key=lambda name: int(name[1:]))]
         return np.column_stack(rows) if rows else np.zeros((len(self.ids), 0))
 
-    def labels(self) -> np.ndarray:
-        return np.asarray(self.table["label"].fill_null(NO_LABEL).to_numpy(), dtype=np.int64)
+    def labels(self) -> np.ma.MaskedArray:
+        """Everybody's class, masked where there is none."""
+        column = self.table["label"]
+        there = column.is_valid().to_numpy()
+        return np.ma.array(column.fill_null(NO_LABEL).to_numpy().astype(np.int64), mask=~there)
 
-    def _check_columns(self) -> None:
-        """Everything that the description says is there, in the form that it says."""
-        told = {part: [round.randomizer for round, _ in self.rounds.values() if round.part is part] for part in Part}
-        wanted = {"id"}
-        if told[Part.FEATURES] or self.raw(Part.FEATURES):
-            wanted |= {f"f{number}" for number in range(self.attributes)}
-        if told[Part.LABELS] or self.raw(Part.LABELS):
-            wanted |= {"label"}
-        if self.lengths_in_the_clear:
-            wanted |= {"degree"}
-        if self.raw(Part.EDGES) or (told[Part.EDGES] and not any(_numbered(n, "h") for n in self.table.column_names)):
-            wanted |= {"contacts"}
-        missing = sorted(wanted - {*self.table.column_names})
-        if missing:
-            raise InputError(f"{self.path} lacks the column {missing[0]!r} that its description speaks of")
-        numbers = [n for n in self.table.column_names if _numbered(n, "f") or _numbered(n, "h")]
-        for name in numbers + ["degree"] * ("degree" in self.table.column_names):
-            column = self.table[name]
-            kind = pa.types.is_integer(column.type) or (name != "degree" and pa.types.is_floating(column.type))
-            if not kind or column.null_count or not pc.all(pc.is_finite(column)).as_py():
-                raise InputError(f"{self.path}: column {name!r} must have a number for everybody")
-        if "degree" in self.table.column_names and pc.min(self.table["degree"]).as_py() < 0:
-            raise InputError(f"{self.path}: column 'degree' has a negative length of a list")
-        if "label" in self.table.column_names:
-            column, classes = self.table["label"], self.classes or 0
-            if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-                raise InputError(f"{self.path}: column 'label' must have class numbers, or nothing")
-            if column.null_count < len(column) and not 0 <= pc.min(column).as_py() <= pc.max(column).as_py() < classes:
-                raise InputError(f"{self.path}: column 'label' has a class outside 0..{classes - 1}")
+    def lengths(self) -> np.ndarray:
+        """How long everybody's list is; -1 where that is missing."""
+        return np.asarray(self.table["degree"].fill_null(-1).to_numpy(), dtype=np.int64)
+
+    def columns(self) -> dict[str, str]:
+        """The columns that the description speaks of, and what is in them."""
+        found = {"id": "text"}
+        for part, letter in ((Part.FEATURES, "f"), (Part.EDGES, "h")):
+            widths = [self.attributes] * (self.raw(part) and part is Part.FEATURES)
+            widths += [round.randomizer.report_width for round, _ in self.rounds.values() if round.part is part]
+            there = len(self.table.column_names)  # a forged width makes no endless dictionary
+            found |= {f"{letter}{n}": "numbers" for width in widths for n in range(min(width, there))}
+        listed = [round.randomizer.report_width for round, _ in self.rounds.values() if round.part is Part.EDGES]
+        found |= {"contacts": "text"} if self.raw(Part.EDGES) or 0 in listed else {}
+        found |= {"label": "whole numbers"} if self.raw(Part.LABELS) or self.answered(Part.LABELS) else {}
+        return found | ({"degree": "whole numbers"} if self.lengths_in_the_clear else {})
+
+    def _check_table(self) -> None:
+        """The rows and columns that the description says, each with what it says; single values are for the collector."""
+        if len(self.ids) != self.vertices:
+            raise InputError(
+                f"{self.path} has {len(self.ids)} reports, its description speaks of {self.vertices}: it was cut, or belongs "
+                "to another description"
+            )
+        if len(set(self.ids)) != len(self.ids):
+            raise InputError(f"{self.path} has two reports with the same id")
+        wanted, there = self.columns(), self.table.column_names
+        for name in sorted({*wanted} ^ {*there}):
+            lacks = name in wanted
+            raise InputError(
+                f"{self.path} {'lacks the' if lacks else 'has a'} column {name!r} that its description "
+                f"{'speaks' if lacks else 'does not speak'} of"
+            )
+        for name, kind in wanted.items():
+            if not any(fits(self.table[name].type) for fits in TYPES[kind]):
+                raise InputError(f"{self.path}: column {name!r} has type {self.table[name].type}, it must have {kind}")
 
 
 def _table(path: Path) -> pa.Table:
@@ -112,7 +130,7 @@ def _table(path: Path) -> pa.Table:
     if not batches:
         raise InputError(f"{path} has no reports")
     table = pa.Table.from_batches(batches)
-    if table["id"].null_count:
+    if table["id"].null_count or "" in table["id"].cast(pa.string()).to_pylist():
         raise InputError(f"{path} has a report without an id")
     return table
 
@@ -126,26 +144,57 @@ def _description(beside: Path, path: Path) -> dict[str, Any]:
         found = body.get("schema") if isinstance(body, dict) else None
         raise InputError(f"{beside} has schema {found!r}; this version reads {SCHEMA!r}")
     try:
-        made = [(Round.of(Release.from_json(entry)), str(entry["heard"])) for entry in body["rounds"]]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        made: list[tuple[Round, str]] = [
+            (Round.of(Release.from_json(entry)), str(entry["heard"])) for entry in body["rounds"]
+        ]
+    except (*DAMAGED, GraphveilError) as error:
         raise InputError(f"{beside} names a randomizer this version does not know: {error}") from None
     try:
         found = {
             "holder": str(body["holder"]),
+            "vertices": _count(body["vertices"], 1),
             "attributes": _count(body["attributes"], 0),
             "classes": None if body["classes"] is None else _count(body["classes"], 2),
             "promise": Local.from_json(body["promise"]),
-            "lengths_in_the_clear": bool(body["lengths_in_the_clear"]),
+            "lengths_in_the_clear": _truth(body["lengths_in_the_clear"]),
             "seed": None if body["seed"] is None else int(body["seed"]),
         }
-    except (KeyError, TypeError, ValueError) as error:
+        _check_agreement(found, [round for round, _ in made])
+    except (*DAMAGED, GraphveilError) as error:
         raise InputError(f"{beside} does not describe reports: {error}") from None
     return found | {"rounds": {round.name: (round, heard) for round, heard in made}}
+
+
+def _check_agreement(found: Mapping[str, Any], rounds: Sequence[Round]) -> None:
+    """An error if the fields of a description contradict each other: nothing could be said about what was sent."""
+    check_within(found["promise"], rounds)
+    if min(len({round.part for round in rounds}), len({round.name for round in rounds})) < len(rounds):
+        raise ValueError("two rounds are about the same part, or have the same name")
+    if found["lengths_in_the_clear"] != any(round.randomizer.tells_lengths for round in rounds):
+        raise ValueError("its rounds say otherwise whether the lengths of contact lists are told")
+    if found["classes"] is None and found["promise"].labels is not Openness.WITHHELD:
+        raise ValueError("there are labels and no number of classes")
+    for round in rounds:
+        randomizer: Any = round.randomizer
+        numbers = randomizer.report_width > 0
+        fits = {
+            Part.FEATURES: randomizer.unit is Unit.VERTEX and numbers and randomizer.width == found["attributes"],
+            Part.LABELS: randomizer.unit is Unit.VERTEX and not numbers and randomizer.classes == found["classes"],
+            Part.EDGES: randomizer.unit is not Unit.VERTEX,
+        }
+        if not fits[round.part]:
+            raise ValueError(f"{randomizer.kind} is not for these {round.part}, or for another number of them")
 
 
 def _count(value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{value!r} is not a whole number from {least}")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.randomizers.categories import LabelResponse
 from graphveil.privacy.facts import PublicFacts
@@ -42,6 +42,21 @@ class Round:
         if not isinstance(release.mechanism, Randomizer):
             raise InputError(f"release {release.name!r} is not a round: a curator adds its noise")
         return cls(release.name, Part(release.part), release.mechanism, release.hears)
+
+
+def check_within(promise: Local, rounds: Sequence[Round]) -> None:
+    """An error if rounds cost more than their owners allow, or do not answer what is asked for."""
+    for part in Part:
+        spent = sum(round.randomizer.cost for round in rounds if round.part is part)
+        if spent > promise.share(part) * (1 + 1e-9):
+            raise PrivacyError(f"{part}: rounds cost epsilon {spent:.6g}, {promise.asked(part)} is allowed")
+        if spent and promise.budget(part) is Openness.RAW:
+            raise InputError(f"{part}: raw is asked for, a round randomises it: which of the two?")
+        if not spent and not isinstance(promise.budget(part), Openness):
+            raise InputError(f"{part}: {promise.asked(part)} is asked for, no round answers it (--broadcast?)")
+    delta = sum(round.randomizer.delta for round in rounds)
+    if delta > promise.target_delta * (1 + 1e-9):
+        raise PrivacyError(f"rounds cost delta {delta:g}, {promise.target_delta:g} is allowed (--delta)")
 
 
 def vertex_rounds(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.exchange.files import COLLECTED, ONCE, Files
+from graphveil.exchange.files import COLLECTED, Files
 from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
@@ -138,7 +138,7 @@ class LocalMethod(PrivateMethod):
         facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds, mean_degree)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
         files.check(server.rounds)
-        model = self.fit_server(server, seed=files.seed, notes=(ONCE,))
+        model = self.fit_server(server, seed=files.seed, notes=files.remarks)
         return model.of(files.ids)
 
     def clients(self, graph: Graph, plan: Plan, noise: Noise, holders: np.ndarray | None = None) -> InProcess:

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import checks
 from graphveil.privacy.accounting.loss import Loss, Pure, Stated, Unbounded
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, VERTEX
@@ -111,6 +112,15 @@ class Randomizer(Mechanism):
 
     def apply(self, value: Any, noise: Noise) -> Any:
         return self.randomize(value, None, noise)
+
+    @property
+    def report_width(self) -> int:
+        """How many numbers a report has; 0 if it is a class or a list of contacts."""
+        return int(getattr(self, "width", 0))
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        """Which of these reports, of people who take part in so many slots, this randomizer cannot have made, and why."""
+        yield from checks.numbers(reports, self.report_width)
 
     def own(self, records: Any, ids: np.ndarray) -> Any:
         """The part of the records of the slots ``ids`` that this randomizer reports; a public rule. Default: all of it."""
@@ -209,6 +219,17 @@ class SampledRows(RowRandomizer):
             return -math.inf
         return float(self.log_masses(row[chosen], report[chosen]).sum()) - math.log(math.comb(self.width, self.m))
 
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        """m numbers that are not 0, each one of the alphabet."""
+        yield from super().check_report(reports, slots)
+        owners, values = checks.filled(reports, self.width)
+        yield checks.some(owners, ~self.possible(values), reports), "a number that is never drawn"
+        yield checks.how_many(reports, self.width) != self.m, f"another number of attributes than {self.m}"
+
+    @abstractmethod
+    def possible(self, values: Array) -> np.ndarray:
+        """Whether each of these numbers can be drawn."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
@@ -231,6 +252,14 @@ class Contacts:
         """So many lists from pairs that are sorted by owner."""
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=lists))])
         return cls(starts.astype(np.int64), np.asarray(targets, dtype=np.int64))
+
+    def take(self, numbers: np.ndarray) -> Contacts:
+        """Some of the lists."""
+        degrees = self.degrees[numbers]
+        starts = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+        return Contacts(
+            starts, self.targets[np.repeat(self.starts[numbers] - starts[:-1], degrees) + np.arange(starts[-1])]
+        )
 
     def sorted(self) -> Contacts:
         """The same lists, each in the order of the slots: what is left is how often a list names whom."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import CategoryResponse
@@ -48,6 +49,9 @@ class LabelResponse(Randomizer):
     def channel(self) -> Array:
         """T[c, r] = P(report r | class c)."""
         return self.response.channel
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield from checks.classes(reports, self.classes)
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         labels = np.asarray(records, dtype=np.int64)
@@ -112,6 +116,9 @@ class BucketResponse(Randomizer):
         if not self.owned:
             return lists
         return lists.where(owns(np.asarray(ids)[lists.owners], lists.targets))
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield from checks.sorted_lists(reports, slots, twice=True)
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         bucket_of = self._checked(broadcast)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import betaincinv, betaln
 
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Randomizer, Unit, table
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import coin_above
@@ -44,6 +45,15 @@ class Direction(Randomizer):
     @property
     def dimension(self) -> int:
         return self.width if self.projected is None else self.projected
+
+    @property
+    def report_width(self) -> int:
+        return self.dimension
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield from super().check_report(reports, slots)
+        sizes = np.linalg.norm(checks.dense(reports, self.dimension), axis=1)
+        yield np.abs(sizes - 1) > 1e-9, "a vector that is not of length 1"
 
     @cached_property
     def reject(self) -> float:

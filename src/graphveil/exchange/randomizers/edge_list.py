@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.response import BitFlips
@@ -42,6 +43,9 @@ class EdgeListResponse(Randomizer):
     @property
     def epsilon(self) -> float:
         return self.flips.epsilon
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield from checks.sorted_lists(reports, min(slots, self.slots), twice=False)
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
         """Noisy lists, sorted."""

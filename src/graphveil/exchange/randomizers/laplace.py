@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Randomizer, RowRandomizer, Unit, contact_lists, table
 from graphveil.privacy.noise import Array, Noise, grid, laplace_overhead
 
@@ -26,6 +27,15 @@ class AddsLaplace(Randomizer):
     @abstractmethod
     def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
         """The numbers that noise is added to, one row per record, and whether there is one record only."""
+
+    @abstractmethod
+    def span(self, slots: int) -> tuple[float, float]:
+        """The least and the largest clean number."""
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield from super().check_report(reports, slots)
+        (lowest, highest), far = self.span(slots), checks.LAPLACE_REACH * self.scale
+        yield from checks.within(reports, self.report_width, lowest - far, highest + far, grid(self.scale))
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Array:
         clean, one = self.clean(records, broadcast)
@@ -64,6 +74,9 @@ class LaplaceRows(AddsLaplace, RowRandomizer):
     @property
     def epsilon(self) -> float:
         return self.sensitivity / self.scale + laplace_overhead(self.width)
+
+    def span(self, slots: int) -> tuple[float, float]:
+        return (self.lower, self.upper) if self.norm is None else (-self.norm, self.norm)
 
     def clean(self, records: Any, broadcast: Any) -> tuple[Array, bool]:
         rows, one = table(records, self.width)
@@ -123,6 +136,13 @@ class LabelHistogram(AddsLaplace):
         Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, epsilon/2 twice.
         """
         return 1.0 if self.lengths == "hidden" else 2.0
+
+    @property
+    def report_width(self) -> int:
+        return self.bins
+
+    def span(self, slots: int) -> tuple[float, float]:
+        return 0.0, float(slots)
 
     def counts(self, records: Any, broadcast: Any) -> Array:
         """The clean counts, one row per list."""

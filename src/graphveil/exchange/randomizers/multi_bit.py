@@ -48,6 +48,9 @@ class MultiBit(SampledRows):
         up = rng.uniform(values.size).reshape(values.shape) < self.up(values)
         return np.where(up, 1, -1).astype(np.int8)
 
+    def possible(self, values: Array) -> np.ndarray:
+        return np.asarray(np.abs(values) == 1)
+
     def log_masses(self, values: Array, reports: Array) -> Array:
         up = self.up(values)
         return np.log(np.where(reports > 0, up, 1 - up))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
 from graphveil.privacy.accounting.loss import gaussian_epsilon, gaussian_mu
 from graphveil.privacy.noise import Array, Noise, gaussian_overhead, grid
@@ -47,6 +48,12 @@ class NeighbourMean(Randomizer):
 
     def sigma(self, degree: int) -> float:
         return 2 / max(int(degree), 1) / (self.mu - gaussian_overhead(self.width)) * (1 + 1e-12)
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        """The grid of the longest list, which those of shorter ones are part of."""
+        yield from super().check_report(reports, slots)
+        far, cell = 1 + checks.GAUSSIAN_REACH * self.sigma(1), grid(self.sigma(slots))
+        yield from checks.within(reports, self.width, -far, far, cell)
 
     def means(self, lists: Contacts, broadcast: Any) -> Array:
         rows = np.asarray(broadcast, dtype=np.float64)

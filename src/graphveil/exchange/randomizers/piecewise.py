@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import SampledRows
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 from graphveil.privacy.response import coin_below
@@ -80,6 +81,11 @@ class PiecewiseLaw:
         outer += np.where(outer >= first, self.window, 0)
         number = np.where(rng.coins(self.inside, place.size), inner, outer)
         return ((number - self.half + 0.5) / self.scale).reshape(x.shape)
+
+    def possible(self, values: Array) -> np.ndarray:
+        """Whether each of these is a grid point."""
+        number = values * self.scale + self.half - 0.5
+        return (np.abs(number - np.rint(number)) < 1e-6) & (number > -0.5) & (number < 2 * self.half - 0.5)
 
     def log_mass(self, x: Array, values: Array) -> Array:
         """Log-probability of each value for each x."""
@@ -167,6 +173,20 @@ class Piecewise(SampledRows):
     def drawn(self, values: Array, rng: Noise) -> Array:
         """On the scale [-1, 1]."""
         return self.law.draw(self.scaled(values), rng)
+
+    def possible(self, values: Array) -> np.ndarray:
+        return self.law.possible(values)
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        """Under ``rest=raw`` at most m of the numbers lie outside -1..1, where attributes are sent as they are."""
+        if self.rest is Rest.ZERO:
+            yield from super().check_report(reports, slots)
+            return
+        yield from checks.numbers(reports, self.width)
+        rows = checks.dense(reports, self.width)
+        far = np.abs(rows) > 1
+        yield (far & ~self.possible(rows)).any(axis=1), "a number that is never drawn"
+        yield far.sum(axis=1) > self.m, f"more than {self.m} noisy numbers"
 
     def log_masses(self, values: Array, reports: Array) -> Array:
         return self.law.log_mass(self.scaled(values), reports)

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
+from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import BitFlips
@@ -53,6 +54,9 @@ class ReadsEverybody(Randomizer):
         if self.lists is None:
             raise PrivacyError("this published mechanism reads everybody's contact lists: no client can run it")
         return self.lists
+
+    def check_report(self, reports: Any, slots: int) -> checks.Defects:
+        yield checks.everybody(reports), "no client can make such a report"
 
     @abstractmethod
     def support(self, broadcast: Any) -> Contacts:

@@ -1,0 +1,136 @@
+"""What is wrong with reports that no client can have made: the checks that randomizers share.
+
+A check yields *defects*: a mask over the reports, and the reason why those cannot be. A report is refused for the first of its
+defects; whatever is not refused could have been drawn. Where reports do not have the form at all (a list instead of numbers,
+text, another width) the first defect is everybody's, and later masks are empty.
+Tests: ``tests/exchange/test_check_report.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from graphveil.exchange.randomizers.base import Contacts
+
+Defects = Iterator[tuple[np.ndarray, str]]
+LAPLACE_REACH = 700.0  # scales; noise beyond has probability e^-700
+GAUSSIAN_REACH = 40.0  # standard deviations; noise beyond has probability below e^-800
+
+
+def reasons(defects: Defects) -> dict[int, str]:
+    """Why reports are refused, by their number: the first defect of each."""
+    found: dict[int, str] = {}
+    for mask, reason in defects:
+        for number in np.flatnonzero(mask).tolist():
+            found.setdefault(number, reason)
+    return found
+
+
+def classes(reports: Any, number: int) -> Defects:
+    """One class 0 .. ``number`` - 1 each."""
+    if not isinstance(reports, np.ndarray) or reports.ndim != 1 or reports.dtype.kind not in "iu":
+        yield everybody(reports), "not a class number"
+    else:
+        yield np.asarray((reports < 0) | (reports >= number)), f"a class outside 0..{number - 1}"
+
+
+def numbers(reports: Any, width: int) -> Defects:
+    """``width`` finite numbers each, dense or sparse."""
+    if not _is_table(reports):
+        yield everybody(reports), f"not a row of {width} numbers"
+    elif reports.shape[1] != width:
+        yield everybody(reports), f"{reports.shape[1]} numbers instead of {width}"
+    else:
+        owners, values = filled(reports, width)
+        yield some(owners, ~np.isfinite(values), reports), "a number that is empty or not finite"
+
+
+def filled(reports: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries that are not 0, each with the number of its report; none if the form is wrong."""
+    if not _fits(reports, width):
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    if sp.issparse(reports):
+        table = reports.tocoo()
+        there = table.data != 0
+        return table.row[there].astype(np.int64), table.data[there].astype(np.float64)
+    owners, columns = np.nonzero(reports)
+    return owners, reports[owners, columns].astype(np.float64)
+
+
+def how_many(reports: Any, width: int) -> np.ndarray:
+    """How many entries of each report are not 0; nothing if the form is wrong."""
+    return np.bincount(filled(reports, width)[0], minlength=reports.shape[0] if _fits(reports, width) else 0)
+
+
+def dense(reports: Any, width: int) -> np.ndarray:
+    """The table of numbers; an empty one if the form is wrong."""
+    if not _fits(reports, width):
+        return np.empty((0, width))
+    return np.asarray(reports.toarray() if sp.issparse(reports) else reports, dtype=np.float64)
+
+
+def within(reports: Any, width: int, lowest: float, highest: float, cell: float) -> Defects:
+    """Multiples of ``cell`` from ``lowest`` to ``highest``."""
+    rows = dense(reports, width)
+    yield np.any((rows < lowest) | (rows > highest), axis=1), "a number farther away than any noise goes"
+    with np.errstate(over="ignore"):
+        cells = rows / cell
+    yield np.any(cells != np.rint(cells), axis=1), "a number that is not on the public grid"
+
+
+def lists(reports: Any, slots: int) -> Defects:
+    """Contacts among the slots 0 .. ``slots`` - 1."""
+    if not _is_lists(reports):
+        yield everybody(reports), "not a list of contacts"
+    else:
+        outside = (reports.targets < 0) | (reports.targets >= slots)
+        yield (
+            some(reports.owners, outside, reports),
+            f"a contact outside the {slots} who take part: unknown neighbour id",
+        )
+
+
+def sorted_lists(reports: Any, slots: int, *, twice: bool) -> Defects:
+    """Such contacts in the order of the slots, each once or perhaps ``twice``."""
+    yield from lists(reports, slots)
+    if _is_lists(reports):
+        owners, steps = reports.owners[1:], np.diff(reports.targets)
+        wrong = (owners == reports.owners[:-1]) & ((steps < 0) | ((steps == 0) & (not twice)))
+        yield some(owners, wrong, reports), "contacts that are not sorted" if twice else "contacts not sorted, or twice"
+
+
+def some(owners: np.ndarray, wrong: np.ndarray, reports: Any) -> np.ndarray:
+    """Which reports own an entry that is wrong."""
+    return np.bincount(owners[wrong], minlength=_count(reports)) > 0
+
+
+def _is_table(reports: Any) -> bool:
+    plain = sp.issparse(reports) or (isinstance(reports, np.ndarray) and reports.ndim == 2)
+    return plain and reports.dtype.kind in "iuf"
+
+
+def _fits(reports: Any, width: int) -> bool:
+    return _is_table(reports) and reports.shape[1] == width
+
+
+def _is_lists(reports: Any) -> bool:
+    starts, targets = getattr(reports, "starts", None), getattr(reports, "targets", None)
+    if not all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu" for one in (starts, targets)):
+        return False
+    found: Contacts = reports
+    ends = len(found.starts) and found.starts[0] == 0 and found.starts[-1] == len(found.targets)
+    return bool(ends and (np.diff(found.starts.astype(np.int64)) >= 0).all())
+
+
+def _count(reports: Any) -> int:
+    return int(reports.shape[0]) if hasattr(reports, "shape") else len(reports)
+
+
+def everybody(reports: Any) -> np.ndarray:
+    """The mask of all reports."""
+    return np.ones(_count(reports), dtype=bool)
