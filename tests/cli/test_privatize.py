@@ -99,7 +99,7 @@ def test_attributes_outside_the_public_range_are_clipped_and_counted_or_refused(
         (("--labels-epsilon", "1"), "--classes"),
         (("--labels-epsilon", "1", "--label", "grupo", "--classes", "3"), "grupo"),
         (("--labels-epsilon", "1", "--label", "group", "--classes", "2"), "0..1"),
-        (("--features-epsilon", "1"), "conversion error"),
+        (("--features-epsilon", "1"), "not numeric"),
         (("--features-epsilon", "1", "--features", "word_*"), "no feature column"),
         (("--features-epsilon", "1", "--features", "age", "--mechanism", "magic"), "magic"),
         (("--features-epsilon", "1", "--range", "1..0"), "--range"),
@@ -224,7 +224,11 @@ def test_noisy_histograms_count_the_released_labels_of_contacts(graphveil, tmp_p
 
 @pytest.mark.parametrize(
     ("row", "word"),
-    [("ann,0,0,0,bob zoe", "zoe"), ("zoe,0,0,0,bob", "zoe"), ("ann,0,0,0,bob\nann,0,0,0,", "same id")],
+    [
+        ("ann,0,0,0,bob zoe", "'ann' lists somebody, who is not"),
+        ("zoe,0,0,0,bob", "zoe"),
+        ("ann,0,0,0,bob\nann,0,0,0,", "same id"),
+    ],
 )
 @pytest.mark.parametrize("mechanism", ["histogram", "bucket", "list"])
 def test_unknown_people_and_records_that_come_twice_are_one_clear_line(

@@ -84,7 +84,7 @@ class Broadcast:
         return hashlib.sha256(names + b"\0" + np.ascontiguousarray(plain).tobytes()).hexdigest()
 
     def slots(self, names: pa.Array, who: Callable[[int], str]) -> np.ndarray:
-        """The slots of these ids; ``who(position)`` says in an error where an unknown one was found."""
+        """The slots of these ids; ``who(position)`` says in an error where an unknown one was found, not whom it names."""
         found = pc.index_in(names.cast(pa.large_string()), value_set=self.ids)
         if found.null_count:
             first = pc.index(pc.is_null(found), True).as_py()
@@ -97,7 +97,7 @@ class Broadcast:
     def lists(self, ids: pa.Array, contacts: pa.Array, own: np.ndarray) -> Contacts:
         """Contacts, written as ids separated by spaces, as slots: each once, oneself left out."""
         owners, names = split_ids(contacts)
-        who = lambda at: f"vertex {ids[int(owners[at])].as_py()!r} lists {names[at].as_py()!r}"
+        who = lambda at: f"vertex {ids[int(owners[at])].as_py()!r} lists somebody"
         targets = self.slots(names, who)
         pairs = np.unique(np.stack([owners, targets]).astype(np.int64), axis=1)
         pairs = pairs[:, own[pairs[0]] != pairs[1]]

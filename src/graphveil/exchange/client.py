@@ -2,8 +2,10 @@
 
 *Memoisation.* Asking the same client twice for fresh noise would let a collector average the noise away: two reports cost
 2 epsilon. A client therefore keeps every report it has made; a repeated request returns the stored one. A request for the
-same round under another broadcast would be a second look at the same record and is refused.
-Tests: ``tests/exchange/test_client_collector.py``.
+same round under another broadcast would be a second look at the same record and is refused. A record that its randomizer cannot
+read (a value missing or not finite, another width, a class or a contact that does not exist) is refused in words that do not
+quote it.
+Tests: ``tests/exchange/test_client_collector.py``, ``tests/exchange/test_client_records.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.randomizers.base import Contacts, plain_numbers, whole_numbers
 from graphveil.exchange.report import Report, digest_of
 from graphveil.exchange.round import Round
 from graphveil.files import draft
@@ -78,6 +80,8 @@ class Client:
         if round.part is Part.LABELS:
             labelled = records != NO_LABEL
             records, ids = records[labelled], ids[labelled]
+        if round.part is Part.EDGES and broadcast is not None:
+            records.within(len(broadcast))
         self.clipped += round.randomizer.outside(records)
         values = round.randomizer.randomize(round.randomizer.own(records, ids), broadcast, self._noise)
         return Report(round.name, ids, values, self.holder)
@@ -110,9 +114,9 @@ def _aligned(part: Part, record: Any, vertices: int) -> Any:
     if part is Part.EDGES:
         found = Contacts.of([record] if isinstance(record, np.ndarray) else record)
     elif part is Part.LABELS:
-        found = np.atleast_1d(np.asarray(record, dtype=np.int64))
+        found = np.atleast_1d(whole_numbers(record, "a label"))
     else:
-        found = sp.csr_matrix(record) if sp.issparse(record) else np.atleast_2d(np.asarray(record, dtype=np.float64))
+        found = sp.csr_matrix(record) if sp.issparse(record) else np.atleast_2d(plain_numbers(record))
     count = found.shape[0] if sp.issparse(found) else len(found)
     if count != vertices:
         raise InputError(f"{part}: {count} records for {vertices} vertices")

@@ -1,7 +1,12 @@
-"""People's own records where they are kept: tables and graph files, read in batches so that memory does not grow with them."""
+"""People's own records where they are kept: tables and graph files, read in batches so that memory does not grow with them.
+
+What is wrong with a record is said without the record: errors name columns and rows, never a value.
+Tests: ``tests/cli/test_privatize.py``, ``tests/exchange/test_client_records.py``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,6 +20,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.graph.formats.columns import first_line
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.formats.tables import TableFile, text_column
 from graphveil.privacy.local import Local, Part
@@ -45,6 +51,10 @@ class Records:
     label: str | None = None
     contacts: str | None = None  # ids separated by spaces
     classes: int | None = None  # the public number of them
+
+    def __post_init__(self) -> None:
+        if type(self.source) is TableFile:
+            object.__setattr__(self, "source", PrivateTable(**vars(self.source)))
 
     @classmethod
     def of_graph(cls, path: Path, classes: int | None = None) -> Records:
@@ -105,6 +115,20 @@ def _labels(batch: pa.RecordBatch, name: str, classes: int | None, path: Path) -
     if classes is not None and values.size and (values.max() >= classes or values.min() < -1):
         raise InputError(f"column {name!r} of {path} has a label outside 0..{classes - 1}")
     return values
+
+
+class PrivateTable(TableFile):
+    """A table whose values are nobody's business: the reader's errors quote them, these do not."""
+
+    def _problem(self, error: Exception) -> InputError:
+        text = first_line(error)
+        if "conversion error" in text:
+            return InputError(
+                f"cannot read {self.path}: a column of numbers has a value that is not numeric; --features names the columns"
+            )
+        if width := re.search(r"Expected \d+ columns, got \d+", text):
+            return InputError(f"cannot read {self.path}: a row is damaged ({width[0].lower()})")
+        return super()._problem(error)
 
 
 class GraphSource(TableFile):

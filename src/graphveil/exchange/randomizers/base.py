@@ -243,7 +243,7 @@ class Contacts:
         """Many lists from a sequence of them."""
         if isinstance(lists, Contacts):
             return lists
-        arrays = [np.asarray(one, dtype=np.int64) for one in lists]
+        arrays = [whole_numbers(one, "a contact") for one in lists]
         starts = np.concatenate([[0], np.cumsum([len(one) for one in arrays])]).astype(np.int64)
         return cls(starts, np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64))
 
@@ -323,16 +323,42 @@ def each_contact(records: Any, draw: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 
 def table(records: Any, width: int) -> tuple[Any, bool]:
-    """Feature rows as a two-dimensional array (sparse stays sparse), and whether there was only one."""
+    """Feature rows as a two-dimensional array (sparse stays sparse), and whether there was only one; finite, or an error."""
     if sp.issparse(records):
         rows, one = sp.csr_matrix(records), False
     else:
-        rows = np.asarray(records, dtype=np.float64)
+        rows = plain_numbers(records)
         one = rows.ndim == 1
         rows = rows[None, :] if one else rows
     if rows.ndim != 2 or rows.shape[1] != width:
         raise InputError(f"a record has {rows.shape[-1]} attributes, the randomizer is for {width}")
+    if not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
+        raise InputError("an attribute is empty or not finite: fill it in, or leave the record out")
     return rows, one
+
+
+def plain_numbers(values: Any) -> Array:
+    """Numbers, or an error that does not quote what is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("an attribute is not a number, or records have different numbers of them") from None
+
+
+def whole_numbers(values: Any, what: str) -> np.ndarray:
+    """Whole numbers, or an error that does not quote what is none."""
+    refusal = InputError(f"{what} is not a whole number")
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError):
+        raise refusal from None
+    if found.dtype.kind == "i":
+        return found.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        whole = found.astype(np.int64) if found.dtype.kind in "uf" else None
+    if whole is None or (found != whole).any():
+        raise refusal
+    return whole
 
 
 def entries(rows: Any, columns: np.ndarray) -> Array:

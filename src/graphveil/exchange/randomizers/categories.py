@@ -11,7 +11,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import checks
-from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact
+from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, each_contact, whole_numbers
 from graphveil.privacy.noise import Array, Noise
 from graphveil.privacy.response import CategoryResponse
 
@@ -54,7 +54,7 @@ class LabelResponse(Randomizer):
         yield from checks.classes(reports, self.classes)
 
     def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
-        labels = np.asarray(records, dtype=np.int64)
+        labels = whole_numbers(records, "a label")
         if labels.size and (labels.min() < 0 or labels.max() >= self.classes):
             raise InputError(f"a label lies outside the public classes 0..{self.classes - 1}")
         reports = self.response.draw(labels, rng)
