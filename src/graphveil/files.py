@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from graphveil.errors import InputError
 
@@ -32,6 +32,19 @@ def draft(path: Path, kept: Path | None = None) -> Iterator[Path]:
     finally:
         if kept is None:
             beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[IO[bytes]]:
+    """Open ``path`` for appending; a second process that wants the same file waits."""
+    with path.open("ab") as handle:
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except ImportError:  # pragma: no cover - no advisory locks on this system
+            pass
+        yield handle
 
 
 def write_text(path: Path, text: str) -> None:

@@ -64,10 +64,9 @@ def test_the_reports_of_several_holders_are_aligned_by_id(graphveil, table, tmp_
 
 def test_a_second_randomisation_of_the_same_vertex_is_refused(graphveil, table, tmp_path):
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    flags = ("--features-epsilon", 1, "--features", "age", "--mechanism", "laplace")
     for file in files:
-        graphveil(
-            "privatize", table, "--out", file, "--features-epsilon", 1, "--features", "age", "--mechanism", "laplace"
-        )
+        assert graphveil("privatize", table, "--out", file, *flags, "--memory", file.with_suffix(""))[0] == 0
     refused(graphveil("collect", *files, "--out", tmp_path / "x.npz"), "another report", "b.parquet")
     assert not (tmp_path / "x.npz").exists()
 
@@ -269,7 +268,8 @@ def test_reports_that_heard_different_broadcasts_are_not_merged(graphveil, table
     )
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for file, heard in zip(files, (broadcast, other), strict=True):
-        assert graphveil("privatize", table, "--out", file, *EDGES, "--broadcast", heard)[0] == 0
+        flags = (*EDGES, "--broadcast", heard, "--memory", file.with_suffix(""))
+        assert graphveil("privatize", table, "--out", file, *flags)[0] == 0
     refused(graphveil("collect", *files, "--out", tmp_path / "x.npz"), "another promise")
 
 

@@ -65,7 +65,8 @@ def privatized(graphveil, records, folder, stage, *flags):
     files = []
     for number, path in enumerate(records):
         files.append(folder / f"{stage}-{number}.{'csv' if number else 'parquet'}")
-        code, _, err = graphveil("privatize", path, "--out", files[-1], *flags, "--holder", f"holder {number}")
+        of = ("--holder", f"holder {number}", "--memory", folder / "memory")  # every test is another collection
+        code, _, err = graphveil("privatize", path, "--out", files[-1], *flags, *of)
         assert code == 0, err
     return files
 
@@ -300,7 +301,22 @@ def test_labels_of_vertices_to_be_scored_are_not_read(graphveil, graph, truth, t
     for path in (told, silent):
         out = path.with_suffix(".parquet")
         flags = ("--labels-epsilon", 20, "--label", "group", "--classes", CLASSES, "--contacts", "friends")
-        assert graphveil("privatize", path, "--out", out, *flags, "--edges-epsilon", "raw", "--seed", 1)[0] == 0
+        assert (
+            graphveil(
+                "privatize",
+                path,
+                "--out",
+                out,
+                *flags,
+                "--edges-epsilon",
+                "raw",
+                "--seed",
+                1,
+                "--memory",
+                path.with_suffix(""),
+            )[0]
+            == 0
+        )
         scores.append(json.loads(graphveil("train", "local", "--reports", out, *QUICK, "--data", truth)[1]))
     assert scores[0]["test_accuracy"] == scores[1]["test_accuracy"] < 0.8
     assert scores[0]["epsilon"] == scores[1]["epsilon"]
@@ -311,6 +327,7 @@ def test_a_client_answers_a_round_with_a_delta_only_where_its_owner_allows_it(gr
     asked = Round("means", Part.EDGES, NeighbourMean(2.0, 5, delta=1e-3))
     Broadcast.of([str(v) for v in range(NODES)], graph.x.numpy(), asked).write(heard)
     flags = ("privatize", records[0], "--out", out, "--edges-epsilon", 2, "--contacts", "friends", "--broadcast", heard)
+    flags += ("--memory", tmp_path / "memory")
     code, _, err = graphveil(*flags)
     assert code == 2 and "cost delta 0.001, 0 is allowed" in err and not out.exists()
     code, said, err = graphveil(*flags, "--delta", 1e-3)

@@ -162,7 +162,7 @@ def test_two_rounds_on_one_part_or_a_randomizer_of_another_part_refuse_the_file(
         ("attributes", True),
         ("classes", 1),
         ("classes", [3]),
-        ("seed", {}),
+        ("seeded", 7),
         ("promise", None),
         ("promise", {"features": 1, "labels": 1}),
         ("promise", {"features": -1, "labels": 1, "edges": "raw", "delta": 0}),

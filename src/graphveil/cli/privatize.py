@@ -46,6 +46,10 @@ def privatize(
         typer.Option(metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."),
     ] = None,
     holder: Annotated[str, typer.Option(help="Who keeps these records.")] = "all",
+    memory: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Remembers who was randomised. Default: graphveil-memory beside RECORDS."),
+    ] = None,
     seed: opt.Seed = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -55,6 +59,7 @@ def privatize(
     from graphveil.exchange.records import Records
     from graphveil.exchange.round import vertex_rounds
     from graphveil.graph.formats.tables import TableFile
+    from graphveil.privacy.certificate_text import SEEDED
     from graphveil.privacy.local import DEGREES, Local, Openness, Part
     from graphveil.privacy.noise import Noise
 
@@ -66,8 +71,8 @@ def privatize(
         source = Records.of_graph(records, classes)
     else:
         source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)
-    if not isinstance(promise.labels, Openness) and (source.label is None or (plan is None and source.classes is None)):
-        raise InputError("labels with an epsilon need --label COLUMN and --classes K (the public number of classes)")
+    if Part.LABELS not in promise.withheld and (source.label is None or (plan is None and source.classes is None)):
+        raise InputError("labels need --label COLUMN and --classes K (the public number of classes)")
     heard: Broadcast | None = None
     edges: tuple[Round, ...] = ()
     if isinstance(promise.edges, Openness):
@@ -91,7 +96,7 @@ def privatize(
     job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
     start = time.perf_counter()
     with opt.progress_bar() as bar:
-        done = job.run(out, Noise(seed), progress=lambda rows: bar("records", rows, rows))
+        done = job.run(out, Noise(seed), lambda rows: bar("records", rows, rows), memory)
     names = {asked.part: asked.randomizer.kind for asked in job.rounds}
     body = done | {
         "promise": promise.to_json(),
@@ -99,6 +104,7 @@ def privatize(
         "edge_mechanism": names.get(Part.EDGES),
         "holder": holder,
         "raw": [part.value for part in promise.raw],
+        "in_the_clear": [part.value for part in promise.raw] + [DEGREES] * done["lengths_in_the_clear"],
         "seeded": seed is not None,
         "seconds": round(time.perf_counter() - start, 3),
         "out": str(out),
@@ -106,13 +112,16 @@ def privatize(
     if as_json:
         opt.show(body)
         return
-    typer.echo(f"{done['vertices']} records -> {out} in {body['seconds']} s; epsilon {done['epsilon']:.6g} each")
-    clear = [part.value.upper() for part in promise.raw]
-    clear += [DEGREES.upper()] if done["lengths_in_the_clear"] else []
-    notes = [f"IN THE CLEAR: {', '.join(clear)}"] if clear else []
+    shares = (
+        ", ".join(f"{part} epsilon {cost:.6g}" for part, cost in done["epsilons"].items()) or "nothing is randomised"
+    )
+    total = "NO FINITE EPSILON" if done["epsilon"] is None else f"epsilon {done['epsilon']:.6g} each"
+    notes = [f"{total} ({shares})"]
+    notes += [f"IN THE CLEAR: {', '.join(body['in_the_clear']).upper()}"] if body["in_the_clear"] else []
     notes += [f"withheld: {', '.join(promise.withheld)}"] if promise.withheld else []
-    if notes:
-        typer.echo("; ".join(notes))
+    typer.echo(f"{done['vertices']} records -> {out} in {body['seconds']} s; {'; '.join(notes)}")
+    if seed is not None:
+        typer.echo(f"WARNING: {SEEDED}")
     if done["outside"]:
         typer.echo(f"{done['outside']} attributes lay outside the public range and were clipped (keep this number)")
 

@@ -85,7 +85,6 @@ def collect(paths: list[Path]) -> Collected:
         holders=files.holders,
         public=(WHO_REPORTS, *([DEGREES] if lengths else []), *([OWNERS] if owned else [])),
         assumptions=files.remarks,
-        seed=files.seed,
     )
     directed = not np.array_equal(arcs, np.unique(arcs[::-1], axis=1))
     arrays = {"edge_index": undirected_pairs(arcs, nodes)} | feature_arrays(sp.csr_matrix(rows)) | label_arrays(labels)

@@ -23,7 +23,7 @@ from graphveil.exchange.randomizers.checks import Defects, reasons
 from graphveil.exchange.report import Refusal, Report
 from graphveil.exchange.reports_file import ReportsFile
 from graphveil.exchange.round import Round
-from graphveil.privacy.local import Local, Openness, Part
+from graphveil.privacy.local import SEEDED_REPORTS, Local, Openness, Part
 
 COLLECTED = "collected from reports: its labels and features are noisy already"
 ONCE = "every client used the randomizer it names and reports once"
@@ -65,11 +65,6 @@ class Files:
         return max(file.attributes for file in self._files)
 
     @property
-    def seed(self) -> int | None:
-        """A seed some holder used: then the noise can be drawn again by whoever knows it."""
-        return next((file.seed for file in self._files if file.seed is not None), None)
-
-    @property
     def holders(self) -> Mapping[str, int]:
         """How many different vertices each holder reports, over all its files."""
         known: dict[str, set[str]] = {}
@@ -94,8 +89,11 @@ class Files:
     @property
     def remarks(self) -> tuple[str, ...]:
         """For the certificate: what its readers have to know about the reports."""
-        said = f"{len(self.refused)} of {self.accepted + len(self.refused)} reports were refused: no client can have made them"
-        return (ONCE, said) if self.refused else (ONCE,)
+        found = [ONCE, SEEDED_REPORTS] if any(file.seeded for file in self._files) else [ONCE]
+        if self.refused:
+            every = self.accepted + len(self.refused)
+            found.append(f"{len(self.refused)} of {every} reports were refused: no client can have made them")
+        return tuple(found)
 
     def with_labels_of(self, slots: np.ndarray) -> Files:
         """The same reports without the labels of all other slots: a vertex to be scored must not have told its own."""

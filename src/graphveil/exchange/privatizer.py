@@ -1,9 +1,9 @@
 """Records in, reports out: every batch of records is a client's, so there is one way to randomise, in a process or a file.
 
 A reports file is a table (``id``, one column per number of the report, ``label``) with a description beside it,
-``<file>.json``: the rounds with the public parameters of their randomizers, never anything about the records. The file itself is
-the memory: an existing one is never overwritten, because drawing again would spend the budget again.
-Tests: ``tests/cli/test_privatize.py``.
+``<file>.json``: the rounds with the public parameters of their randomizers, never anything about the records, nor a seed. Nothing
+is drawn twice: an existing file is not overwritten, and a folder remembers the records of all files (``memory.py``).
+Tests: ``tests/cli/test_privatize.py``, ``tests/cli/test_memory.py``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange import randomizers
 from graphveil.exchange.broadcast import Broadcast, described
 from graphveil.exchange.client import Client
+from graphveil.exchange.memory import FOLDER, Memory
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, RowRandomizer
 from graphveil.exchange.records import Batch, Records
 from graphveil.exchange.report import Report
@@ -32,7 +33,7 @@ from graphveil.files import draft, write_json
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
 
-SCHEMA = "graphveil/reports/2"
+SCHEMA = "graphveil/reports/3"
 MAX_EDGES = 50_000_000
 MECHANISMS: dict[str, type[Any]] = {
     "multi-bit": randomizers.MultiBit,
@@ -56,14 +57,29 @@ class Privatizer:
 
     def __post_init__(self) -> None:
         check_within(self.promise, self.rounds)
+        if not self.rounds and not self.promise.raw:
+            asked = "give --features-epsilon, --labels-epsilon or --edges-epsilon"
+            raise InputError(f"everything is withheld, there is nothing to send: {asked}")
 
     @property
     def tells_lengths(self) -> bool:
         """Whether a round sends how long everybody's contact list is."""
         return any(round.randomizer.tells_lengths for round in self.rounds)
 
-    def run(self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """Write ``out`` and its description, complete or not at all; returns what was done."""
+    @property
+    def epsilon(self) -> float | None:
+        """What everybody pays in all; None if nothing is randomised, or if features or labels are sent in the clear."""
+        if not self.rounds or {Part.FEATURES, Part.LABELS} & {*self.promise.raw}:
+            return None
+        return sum(round.randomizer.cost for round in self.rounds)
+
+    def run(
+        self, out: Path, noise: Noise, progress: Callable[[int], None] | None = None, memory: Path | None = None
+    ) -> dict[str, Any]:
+        """Write ``out`` and its description, complete or not at all; returns what was done.
+
+        ``memory``: the folder that remembers what was randomised; default: one beside the records.
+        """
         if out.exists():
             raise PrivacyError(
                 f"{out} exists: these records have been randomised already; send the same file again, a second draw "
@@ -73,13 +89,14 @@ class Privatizer:
             raise InputError(f"--out is {out}: give a name that ends in .parquet or .csv")
         kind = pa.parquet.ParquetWriter if out.suffix == ".parquet" else pa.csv.CSVWriter
         columns, path = self.records.columns(self.promise), self.records.source.path
+        known = Memory(memory or path.parent / FOLDER)
         missed = vertices = 0
         hashes: list[np.ndarray] = []
         with draft(out) as beside:
             with ExitStack() as stack:
                 writer: Any = None
                 for batch in self.records.batches(columns):
-                    hashes.append(np.array([hash(name) for name in batch.ids.to_pylist()], dtype=np.int64))
+                    hashes.append(known.digests(batch.ids.to_pylist()))
                     _check_once(hashes[-1:], path)
                     found, outside = self._report(batch, noise, vertices)
                     if outside and self.refuse_outside:
@@ -97,12 +114,14 @@ class Privatizer:
                 if not vertices:
                     raise InputError(f"{path} has no records: a holder without vertices is left out")
                 _check_once(hashes, path)
-            write_json(described(out), self._description(len(columns), vertices, noise.seed))
+            known.keep(self.rounds, np.concatenate(hashes), out)
+            write_json(described(out), self._description(len(columns), vertices, noise.seed is not None))
         return {
             "vertices": vertices,
             "attributes": len(columns),
             "outside": missed,
-            "epsilon": sum(round.randomizer.cost for round in self.rounds),
+            "epsilon": self.epsilon,
+            "epsilons": {round.part.value: round.randomizer.cost for round in self.rounds},
             "delta": sum(round.randomizer.delta for round in self.rounds),
             "lengths_in_the_clear": self.tells_lengths,
         }
@@ -146,7 +165,7 @@ class Privatizer:
         dense = report.values.toarray() if sp.issparse(report.values) else report.values
         return _numbered("f" if round.part is Part.FEATURES else "h", np.asarray(dense))
 
-    def _description(self, width: int, vertices: int, seed: int | None) -> dict[str, Any]:
+    def _description(self, width: int, vertices: int, seeded: bool) -> dict[str, Any]:
         heard = "" if self.heard is None else self.heard.digest
         return {
             "schema": SCHEMA,
@@ -160,7 +179,7 @@ class Privatizer:
                 round.release(vertices).to_json() | {"heard": heard if round.part is Part.EDGES else ""}
                 for round in self.rounds
             ],
-            "seed": seed,
+            "seeded": seeded,
         }
 
 

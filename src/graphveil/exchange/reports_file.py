@@ -50,7 +50,7 @@ class ReportsFile:
     promise: Local
     lengths_in_the_clear: bool
     rounds: Mapping[str, tuple[Round, str]]
-    seed: int | None
+    seeded: bool
 
     @classmethod
     def read(cls, path: Path) -> ReportsFile:
@@ -157,7 +157,7 @@ def _description(beside: Path, path: Path) -> dict[str, Any]:
             "classes": None if body["classes"] is None else _count(body["classes"], 2),
             "promise": Local.from_json(body["promise"]),
             "lengths_in_the_clear": _truth(body["lengths_in_the_clear"]),
-            "seed": None if body["seed"] is None else int(body["seed"]),
+            "seeded": _truth(body["seeded"]),
         }
         _check_agreement(found, [round for round, _ in made])
     except (*DAMAGED, GraphveilError) as error:

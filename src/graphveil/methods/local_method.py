@@ -138,7 +138,7 @@ class LocalMethod(PrivateMethod):
         facts = PublicFacts(nodes, files.attributes, files.classes or 2, directed, kinds, mean_degree)
         server = Server(self.plan(facts, asked), masks, files, public_coins(seed), ledger or Ledger(), progress)
         files.check(server.rounds)
-        model = self.fit_server(server, seed=files.seed, notes=files.remarks)
+        model = self.fit_server(server, notes=files.remarks)
         return model.of(files.ids)
 
     def clients(self, graph: Graph, plan: Plan, noise: Noise, holders: np.ndarray | None = None) -> InProcess:

@@ -19,7 +19,7 @@ from graphveil.privacy.accounting.loss import Stated
 from graphveil.privacy.certificate_schema1 import upgraded
 from graphveil.privacy.certificate_text import lines
 from graphveil.privacy.facts import EDGE, PublicFacts
-from graphveil.privacy.local import LIST_ENTRY, VERTEX, Local
+from graphveil.privacy.local import LIST_ENTRY, SEEDED_REPORTS, VERTEX, Local
 from graphveil.privacy.plan import Gap, Plan, Release, finite, total_mu
 from graphveil.privacy.promise import Adjacency, Level, Promise
 
@@ -64,7 +64,7 @@ class Certificate:
         ``told`` are the fields that neither says: method, mode, parameters, and where there are any public, assumptions, seed
         and holders.
         """
-        costs = paid(plan, releases)
+        costs, seeded_reports = paid(plan, releases), SEEDED_REPORTS in told.get("assumptions", ())
         proved = plan.promise.total(costs) if plan.provable and plan.promise.level is not Level.NONE else math.inf
         delta = plan.promise.delta
         if plan.promise.level is Level.LOCAL:  # the sum of what the rounds state
@@ -78,7 +78,7 @@ class Certificate:
             epsilon=finite(proved),
             epsilon_claimed=finite(proved if plan.claim is None else plan.claim),
             delta=delta,
-            holds=not plan.gaps and plan.promise.kept(proved, delta or 0.0),
+            holds=not plan.gaps and plan.promise.kept(proved, delta or 0.0) and not seeded_reports,
             gaps=plan.gaps,
             implied=implied(plan, releases),
             weaker=plan.weaker,
@@ -87,7 +87,8 @@ class Certificate:
 
     @property
     def seeded(self) -> bool:
-        return self.seed is not None
+        """Whether noise can be drawn again by whoever knows a seed, of this run or of a holder."""
+        return self.seed is not None or SEEDED_REPORTS in self.assumptions
 
     @property
     def own_rows(self) -> tuple[str, ...]:

@@ -46,6 +46,9 @@ PARTS_IN_PLAIN_WORDS = {
     Part.EDGES: "the contact list of every vertex",
 }
 NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
+SEEDED_REPORTS = (
+    "some reports were made with a seed: whoever guesses it has the records; not for release, the promise does not hold"
+)
 DEGREES = "how many contacts everybody has (the length of each list)"
 OWNERS = (
     "who owns each pair of vertices (a public hash) and how many contacts everybody owns; an exchange of a contact that "

@@ -15,12 +15,11 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from graphveil.errors import InputError
-from graphveil.files import draft, sha256_of
+from graphveil.files import draft, locked, sha256_of
 from graphveil.progress import Progress
 
 CHUNK = 1 << 18
@@ -43,7 +42,7 @@ def fetch(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(part) as handle:
+        with locked(part) as handle:
             if not target.exists():
                 with draft(target, kept=part):
                     _transfer(url, handle, target, progress, attempts, timeout)
@@ -102,19 +101,6 @@ def _check(path: Path, target: Path, sha256: str | None, url: str) -> None:
     if sha256 is not None and (digest := sha256_of(path)) != sha256:
         path.unlink()
         raise InputError(f"{target.name} from {url} is not the known file (sha256 {digest[:16]}…): it was deleted")
-
-
-@contextlib.contextmanager
-def _locked(part: Path) -> Iterator[IO[bytes]]:
-    """Open ``part`` for appending; a second process that wants the same file waits."""
-    with part.open("ab") as handle:
-        try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except ImportError:  # pragma: no cover - no advisory locks on this system
-            pass
-        yield handle
 
 
 def _version(target: Path) -> Path:
