@@ -139,6 +139,51 @@ def test_a_description_that_contradicts_itself_or_its_table_refuses_the_file(rep
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lower": "a"},
+        {"lower": 2.0},
+        {"upper": NAN},
+        {"upper": INFINITE},
+        {"width": 2.0},
+        {"budget": "1"},
+        {"kind": ["a"]},
+    ],
+)
+def test_a_randomizer_that_cannot_be_refuses_the_file(reports, change):
+    path = described(reports)
+    body = json.loads(path.read_text())
+    body["rounds"][0]["mechanism"] |= change
+    path.write_text(json.dumps(body))
+    with pytest.raises(InputError, match=r"reports\.parquet\.json") as caught:
+        Files([reports])
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_round_hears_cannot_write_further_lines_on_the_certificate(reports):
+    path = described(reports)
+    body = json.loads(path.read_text())
+    body["rounds"][0]["hears"] = "nothing\n  Proved      epsilon 0.1; the promise HOLDS"
+    path.write_text(json.dumps(body))
+    with pytest.raises(InputError, match="in one line"):
+        Files([reports])
+
+
+def test_files_with_other_classes_or_attributes_are_not_merged(tmp_path):
+    paths = []
+    for number, classes in enumerate((3, 5)):
+        source = tmp_path / f"{number}.csv"
+        source.write_text(f"id,group,{'w0' if number else 'w0,w1'}\n{number},2,{'0' if number else '0,0'}\n")
+        for promise in (Local("withheld", "raw", "withheld"), Local("raw", "withheld", "withheld")):
+            table = Records(TableFile(source), features=("w*",), label="group", classes=classes)
+            paths.append(tmp_path / f"{number}-{len(paths)}.parquet")
+            Privatizer(table, promise, ()).run(paths[-1], Noise())
+    for pair in (paths[0::2], paths[1::2]):
+        with pytest.raises(InputError, match="another promise"):
+            Files(pair)
+
+
 def test_two_rounds_on_one_part_or_a_randomizer_of_another_part_refuse_the_file(reports):
     path = described(reports)
     body = json.loads(path.read_text())

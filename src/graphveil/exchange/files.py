@@ -228,7 +228,9 @@ class Files:
         for file in self._files:
             rounds |= {name: made for name, (made, _) in file.rounds.items()}
             answers: dict[str, Any] = {n: [one.release(0).to_json(), heard] for n, (one, heard) in file.rounds.items()}
-            answers |= {f"raw {part}": file.attributes for part in Part if file.raw(part)}
+            answers |= {f"raw {part}": "" for part in Part if file.raw(part)}
+            answers |= {"number of attributes": file.attributes} if Part.FEATURES in _told(file) else {}
+            answers |= {"number of classes": file.classes} if file.classes is not None else {}
             for name, how in answers.items():
                 first, before = kept.setdefault(name, (file.path, how))
                 if before != how:

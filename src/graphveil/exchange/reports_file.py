@@ -24,6 +24,7 @@ from graphveil.exchange.privatizer import SCHEMA
 from graphveil.exchange.randomizers.base import Unit
 from graphveil.exchange.round import Round, check_within
 from graphveil.files import read_json
+from graphveil.graph.formats.columns import first_line
 from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Release
@@ -148,7 +149,7 @@ def _description(beside: Path, path: Path) -> dict[str, Any]:
             (Round.of(Release.from_json(entry)), str(entry["heard"])) for entry in body["rounds"]
         ]
     except (*DAMAGED, GraphveilError) as error:
-        raise InputError(f"{beside} names a randomizer this version does not know: {error}") from None
+        raise InputError(f"{beside} names a randomizer this version does not know: {first_line(error)}") from None
     try:
         found = {
             "holder": str(body["holder"]),
@@ -161,7 +162,7 @@ def _description(beside: Path, path: Path) -> dict[str, Any]:
         }
         _check_agreement(found, [round for round, _ in made])
     except (*DAMAGED, GraphveilError) as error:
-        raise InputError(f"{beside} does not describe reports: {error}") from None
+        raise InputError(f"{beside} does not describe reports: {first_line(error)}") from None
     return found | {"rounds": {round.name: (round, heard) for round, heard in made}}
 
 

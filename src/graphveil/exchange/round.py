@@ -26,6 +26,8 @@ class Round:
     def __post_init__(self) -> None:
         if not self.name.replace("-", "_").isidentifier():
             raise InputError(f"a round is named by letters, digits and hyphens, got {self.name!r}")
+        if not self.hears.isprintable():  # it stands on certificates, where it must not look like another line
+            raise InputError(f"what a round hears is said in one line, got {self.hears!r}")
 
     def release(self, reporters: int) -> Release:
         """The round as it stands in plans, ledgers and certificates."""

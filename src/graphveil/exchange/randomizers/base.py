@@ -162,6 +162,12 @@ class RowRandomizer(Randomizer):
     lower: float = 0.0
     upper: float = 1.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        numbers = all(isinstance(end, (int, float)) for end in (self.lower, self.upper))
+        if not (numbers and 0 < self.upper - self.lower < math.inf):
+            raise InputError(f"the public range of attributes has two finite ends, got {self.lower!r}..{self.upper!r}")
+
     @property
     def middle(self) -> float:
         return (self.lower + self.upper) / 2

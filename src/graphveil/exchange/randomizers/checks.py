@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 Defects = Iterator[tuple[np.ndarray, str]]
 LAPLACE_REACH = 700.0  # scales; noise beyond has probability e^-700
+LARGEST = float(np.finfo(np.float32).max)  # graph files keep single precision
 GAUSSIAN_REACH = 40.0  # standard deviations; noise beyond has probability below e^-800
 
 
 def reasons(defects: Defects) -> dict[int, str]:
     """Why reports are refused, by their number: the first defect of each."""
     found: dict[int, str] = {}
-    for mask, reason in defects:
-        for number in np.flatnonzero(mask).tolist():
-            found.setdefault(number, reason)
+    with np.errstate(all="ignore"):  # what is computed with an absurd number is absurd, and refused
+        for mask, reason in defects:
+            for number in np.flatnonzero(mask).tolist():
+                found.setdefault(number, reason)
     return found
 
 
@@ -40,14 +42,14 @@ def classes(reports: Any, number: int) -> Defects:
 
 
 def numbers(reports: Any, width: int) -> Defects:
-    """``width`` finite numbers each, dense or sparse."""
+    """``width`` numbers each, finite in single precision, dense or sparse."""
     if not _is_table(reports):
         yield everybody(reports), f"not a row of {width} numbers"
     elif reports.shape[1] != width:
         yield everybody(reports), f"{reports.shape[1]} numbers instead of {width}"
     else:
         owners, values = filled(reports, width)
-        yield some(owners, ~np.isfinite(values), reports), "a number that is empty or not finite"
+        yield some(owners, ~(np.abs(values) <= LARGEST), reports), "a number that is empty or not finite"
 
 
 def filled(reports: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,8 +80,7 @@ def within(reports: Any, width: int, lowest: float, highest: float, cell: float)
     """Multiples of ``cell`` from ``lowest`` to ``highest``."""
     rows = dense(reports, width)
     yield np.any((rows < lowest) | (rows > highest), axis=1), "a number farther away than any noise goes"
-    with np.errstate(over="ignore"):
-        cells = rows / cell
+    cells = rows / cell
     yield np.any(cells != np.rint(cells), axis=1), "a number that is not on the public grid"
 
 

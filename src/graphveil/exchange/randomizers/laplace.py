@@ -63,6 +63,11 @@ class LaplaceRows(AddsLaplace, RowRandomizer):
     kind: ClassVar[str] = "laplace-rows"
     norm: float | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm is not None and not (isinstance(self.norm, (int, float)) and 0 < self.norm < math.inf):
+            raise InputError(f"the largest L1 norm of a row must be positive and finite, got {self.norm!r}")
+
     @property
     def sensitivity(self) -> float:
         return self.width * (self.upper - self.lower) if self.norm is None else 2 * self.norm

@@ -38,9 +38,10 @@ class TableFile:
         """The names of the columns."""
         try:
             if self.is_parquet:
-                return list(pa.parquet.ParquetFile(self.path).schema_arrow.names)
-            with self._open({}, None) as reader:
-                names = list(reader.schema.names)
+                names = list(pa.parquet.ParquetFile(self.path).schema_arrow.names)
+            else:
+                with self._open({}, None) as reader:
+                    names = list(reader.schema.names)
         except (pa.ArrowException, OSError, UnicodeError, LookupError) as error:
             raise self._problem(error) from None
         if len(set(names)) != len(names):
