@@ -132,6 +132,12 @@ def test_a_folder_may_be_given_and_says_nothing_without_its_key(graphveil, table
     refused(graphveil("privatize", table, "--out", table.with_name("x.csv"), *FEATURES, "--memory", moved), "damaged")
 
 
+def test_a_memory_that_cannot_be_written_is_one_line_and_nothing_is_drawn(graphveil, table):
+    out = table.with_name("one.csv")
+    refused(graphveil("privatize", table, "--out", out, *FEATURES, "--memory", table), "give --memory FOLDER")
+    assert not out.exists()
+
+
 def test_a_command_that_fails_before_it_draws_everything_leaves_nothing_behind(graphveil, table):
     good = table.read_text()
     table.write_text(good + "person9,nan,0,0,\n")
