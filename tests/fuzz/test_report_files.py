@@ -1,10 +1,6 @@
-"""Report files mutated at random, tables and descriptions: one clear line or a collection, and nothing taken that cannot be.
-
-``GRAPHVEIL_FUZZ_EXAMPLES`` is the number of examples of each test (default 50).
-"""
+"""Report files mutated at random, tables and descriptions: one clear line or a collection, and nothing taken that cannot be."""
 
 import json
-import os
 from copy import deepcopy
 
 import numpy as np
@@ -12,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphveil.errors import GraphveilError
@@ -40,12 +36,8 @@ from graphveil.exchange.round import Round
 from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
+from tests.fuzz.budget import bounded
 
-FUZZ = settings(
-    max_examples=int(os.environ.get("GRAPHVEIL_FUZZ_EXAMPLES", "50")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 NAMES = [str(n) for n in range(6)]
 LABELS = Round("labels", Part.LABELS, LabelResponse(1.0, 3))
 KINDS = {
@@ -200,7 +192,7 @@ def survives(path, *others):
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@FUZZ
+@bounded
 def test_a_mutated_file_is_refused_in_one_line_or_collected_without_what_cannot_be(
     originals, tmp_path, kind, suffix, data
 ):
@@ -218,7 +210,7 @@ def test_a_mutated_file_is_refused_in_one_line_or_collected_without_what_cannot_
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @given(data=st.data())
-@FUZZ
+@bounded
 def test_damaged_bytes_are_one_line(originals, tmp_path, suffix, data):
     table, body, other = originals["laplace"]
     path = tmp_path / f"reports.{suffix}"
@@ -241,7 +233,7 @@ def test_damaged_bytes_are_one_line(originals, tmp_path, suffix, data):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@FUZZ
+@bounded
 def test_damaged_reports_on_the_wire_are_refused_or_possible(kind, data):
     features, edges, broadcast = KINDS[kind]
     randomizer, records = (features, np.full((6, 3), 0.5)) if features is not None else (edges, Contacts.of([[1]] * 6))
