@@ -101,9 +101,8 @@ def test_none_is_a_number_of_steps(graph):
     assert gv.Lpgnn(**QUICK | {"epochs": 2, "feature_steps": 0, "label_steps": 0}).fit(graph, PROMISE, seed=1)
 
 
-def test_attributes_outside_the_public_range_are_clipped_and_counted(graph):
-    count = int(((graph.x < 0.25) | (graph.x > 0.75)).sum())
-    with pytest.warns(gv.DataWarning, match=f"{count} attributes lay outside"):
+def test_attributes_outside_the_public_range_are_clipped_and_said_without_a_number(graph):
+    with pytest.warns(gv.DataWarning, match="^some attributes lay outside"):
         gv.Lpgnn(**QUICK | {"epochs": 1, "lower": 0.25, "upper": 0.75}).fit(graph, PROMISE, seed=1)
 
 

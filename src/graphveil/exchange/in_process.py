@@ -54,8 +54,8 @@ class InProcess:
         reports = [client.report(round.name, broadcast) for client in self.clients]
         clipped = sum(client.clipped for client in self.clients)
         if clipped and round.part is Part.FEATURES:
-            what = f"{clipped} attributes lay outside the public range and were clipped"
-            warnings.warn(f"{what} (the number stays with the owners)", DataWarning, stacklevel=3)
+            what = "some attributes lay outside the public range and were clipped"
+            warnings.warn(f"{what} (how many stays with their owners)", DataWarning, stacklevel=3)
         return reports
 
     def answer_with_everybody(self, round: Round, broadcast: Any) -> Contacts:
