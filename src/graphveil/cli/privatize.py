@@ -123,7 +123,8 @@ def privatize(
     if seed is not None:
         typer.echo(f"WARNING: {SEEDED}")
     if done["outside"]:
-        typer.echo(f"{done['outside']} attributes lay outside the public range and were clipped (for the operator: keep this number)")
+        what = f"{done['outside']} attributes lay outside the public range and were clipped"
+        typer.echo(f"{what} (for the operator: keep this number)")
 
 
 def _planned(path: Path, promise: Local) -> tuple[Round, ...]:

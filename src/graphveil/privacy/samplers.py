@@ -164,7 +164,7 @@ def _shows(chance: float, pair: Words) -> bool:
 
 
 SPARE = 2  # words after the first that one draw may read
-# How an entry is chosen is written out in both loops: as a function it becomes a branch that hardware has to guess, twice as slow.
+# How an entry is chosen is written out in both loops: as a function it becomes a branch to be guessed, twice as slow.
 
 
 @njit(cache=True)
