@@ -9,7 +9,9 @@ from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, inspect_method
 from graphveil.audit.central.lock_step import declared_pair, lock_step
+from graphveil.audit.central.many_draws import DRAWS, many_draws
 from graphveil.audit.central.one_run import one_run_audit
+from graphveil.audit.central.replay import Recording
 from graphveil.audit.result import Audit
 from graphveil.audit.settings import audit_settings, awkward_nodes, dense
 from graphveil.audit.witnesses import witnesses
@@ -27,7 +29,8 @@ CHECKS = (
     "the accounted epsilon is the promised one, and the ledger is the plan",
     "every release moves by at most its declared sensitivity on every neighbour",
     "with equal releases, model, certificate and others' predictions are equal",
-    "noise has the declared scale and law, lies on the public grid and is drawn number by number",
+    "noise has the declared scale and law, lies on the public grid and is drawn number by number; "
+    "so does that of every planned release, one number or many, drawn ten thousand times through the curator",
     "noise is independent across releases and along each of them",
     "batches are Poisson, of the declared rate, drawn anew at every step",
     "the worst pair of the declared sensitivities, sampled, does not refute the accounted epsilon",
@@ -44,6 +47,7 @@ def audit_central(
     name: str = "",
     runs: int = RUNS,
     samples: int | None = None,
+    draws: int = DRAWS,
     seed: int = 0,
     outside: bool = True,
     small: bool = True,
@@ -51,9 +55,9 @@ def audit_central(
 ) -> Audit:
     """Audit ``method`` under ``promise`` on ``data``, or on a small graph made of worst cases.
 
-    ``runs`` histories are audited in lock step, with ``samples`` draws each (default: as many as are cheap); ``outside`` adds one
-    training run on a graph with canaries, judged by its model alone. ``small``: hyper-parameters that the user has left alone
-    are set to small ones (``settings.py``).
+    ``runs`` histories are audited in lock step, with ``samples`` draws each (default: as many as are cheap); every planned
+    release is drawn ``draws`` times through a curator; ``outside`` adds one training run on a graph with canaries, judged by its
+    model alone. ``small``: hyper-parameters that the user has left alone are set to small ones (``settings.py``).
     """
     started, tell = time.perf_counter(), progress or silent
     if promise.level is Level.NONE or not method.supports:
@@ -84,9 +88,14 @@ def audit_central(
         tell("conformance", 0, 1)
         report = inspect_method(method, [promise], seed, (data, names))
         tell("conformance", 1, 1)
+        tell("draws", 0, 1)
+        run = Recording(method, plan, data, seed)
+        run.run(data, run.recorder)
+        drawn = [*many_draws(run, draws)]
+        tell("draws", 1, 1)
         evidence, failures = lock_step(method, plan, data, names, runs, samples, seed, tell)
         accounted, understated = declared_pair(plan, samples, seed)
-        failures = [*report.failures, *failures, *understated]
+        failures = [*report.failures, *drawn, *failures, *understated]
         if outside and plan.steps:
             tell("one run", 0, 1)
             evidence.append(one_run_audit(method, promise, seed))

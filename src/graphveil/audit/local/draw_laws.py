@@ -18,15 +18,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.stats import binom, kstest, laplace
+from scipy.stats import kstest, laplace
 
 from graphveil.exchange.randomizers import Contacts, Direction, EdgeListResponse, MultiBit, Piecewise, Randomizer, Rest
 from graphveil.exchange.randomizers.laplace import AddsLaplace
 from graphveil.privacy.noise import Noise
+from graphveil.statistics.drawn import RATE, Array, binomial_p_values, plausible
 
-Array = NDArray[np.float64]
-RATE = 1e-9
 DRAWS, FEWER = 4000, 1000
 FLIPS, MOST_LISTS = 50, 100_000  # so many flipped bits are expected among the lists drawn, if that takes no more lists
 
@@ -49,7 +47,7 @@ def follows_masses(drawn: Sequence[Any], reports: Sequence[Any], log_masses: Arr
     seen = [place.get(_key(report), -1) for report in drawn]
     if -1 in seen or abs(masses.sum() - 1) > 1e-9:
         return False
-    return _plausible(binomial_p_values(np.bincount(seen, minlength=len(place)), len(drawn), np.minimum(masses, 1.0)))
+    return plausible(binomial_p_values(np.bincount(seen, minlength=len(place)), len(drawn), np.minimum(masses, 1.0)))
 
 
 def follows_ratios(
@@ -87,25 +85,14 @@ def bernstein(variance: float, largest: float, draws: int, rate: float = RATE) -
 def follows_marginals(randomizer: Randomizer, record: Any, broadcast: Any, drawn: Sequence[Any], noise: Noise) -> bool:
     """The laws of parts of the report that are known in closed form; True for randomizers without any."""
     if isinstance(randomizer, EdgeListResponse):
-        return _plausible(_flips(randomizer, record, broadcast, noise))
+        return plausible(_flips(randomizer, record, broadcast, noise))
     if isinstance(randomizer, AddsLaplace):
-        return _plausible(_laplace(randomizer, record, broadcast, np.array(drawn)))
+        return plausible(_laplace(randomizer, record, broadcast, np.array(drawn)))
     if isinstance(randomizer, (MultiBit, Piecewise)):
-        return _plausible(_sampled(randomizer, record, np.array(drawn)))
+        return plausible(_sampled(randomizer, record, np.array(drawn)))
     if isinstance(randomizer, Direction):
-        return _plausible(_cap(randomizer, record, np.array(drawn)))
+        return plausible(_cap(randomizer, record, np.array(drawn)))
     return True
-
-
-def binomial_p_values(counts: Any, trials: Any, chances: Any) -> Array:
-    """Exact two-sided p-values: twice the smaller tail."""
-    tails = np.minimum(binom.cdf(counts, trials, chances), binom.sf(np.asarray(counts) - 1, trials, chances))
-    return np.atleast_1d(np.minimum(1.0, 2 * tails))
-
-
-def _plausible(p_values: Array) -> bool:
-    """Whether no p-value is below its equal share of ``RATE``."""
-    return bool(p_values.size == 0 or p_values.min() * p_values.size >= RATE)
 
 
 def _flips(randomizer: EdgeListResponse, record: Any, broadcast: Any, noise: Noise) -> Array:

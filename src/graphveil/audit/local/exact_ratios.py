@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.audit.local.draw_laws import DRAWS, FEWER, Array, draw, follows_marginals, follows_masses, follows_ratios
+from graphveil.audit.local.draw_laws import DRAWS, FEWER, draw, follows_marginals, follows_masses, follows_ratios
 from graphveil.exchange import randomizers
 from graphveil.exchange.randomizers.base import Contacts, Randomizer
 from graphveil.privacy.local import Part
-from graphveil.privacy.noise import Noise
+from graphveil.privacy.noise import Array, Noise
 
 TRIED = 60  # draws per record that are tried as reports where the alphabet is too large
 

@@ -1,0 +1,188 @@
+"""Every planned release, drawn ten thousand times through the curator, against the law that the plan states.
+
+A run draws each release once: of one number that says nothing, and of a slot that its history does not reach not even that.
+Here every step of the plan is released by curators of its own, with a query that answers what the run has answered (zeros where
+the run did not ask), and the tape lets the curator's own noise come again and again. What the curator hands back must be what it
+has drawn last. A check of one release fails without cause with probability at most ``statistics.drawn.RATE``, however many
+numbers it has.
+Tests: ``tests/audit/test_many_draws.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from graphveil.audit.central.replay import Recording
+from graphveil.audit.result import Failure
+from graphveil.privacy.curator import Curator, Tape
+from graphveil.privacy.ledger import Ledger
+from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, Mechanism, RandomizedResponse
+from graphveil.privacy.noise import Added, Array, Noise
+from graphveil.privacy.plan import Release, Slot
+from graphveil.statistics.drawn import NormalTable, binomial_p_values, coin_p_values, normal_scores, plausible
+
+DRAWS = 10_000
+MOST = 25_000_000  # numbers drawn from one release: tables of more than 2500 numbers are drawn less often
+CURATORS = 20  # that share the draws of a release, at least one each
+SHARE = 0.25  # of mu^2, for slots
+ALTERED = "the curator hands back something else than it has drawn"
+
+
+@dataclass
+class ManyDraws(Tape):
+    """Draws every release ``repeats`` times and hands back the last draw."""
+
+    repeats: int
+    drawn: list[Any] = field(default_factory=list)
+    clean: Any = None
+    mechanism: Mechanism | None = None
+
+    def emit(self, release: Release, clean: np.ndarray, perturb: Callable[[], np.ndarray]) -> np.ndarray:
+        self.clean, self.mechanism = clean, release.mechanism
+        self.drawn += [perturb() for _ in range(self.repeats)]
+        return np.array(self.drawn[-1])
+
+
+def many_draws(run: Recording, draws: int = DRAWS) -> Iterator[Failure]:
+    """What is wrong with the noise of any step of the plan of a recorded run."""
+    for step in run.plan.steps:
+        answer = answer_of(step, run)
+        if answer is None:  # a set that no history has shown
+            continue
+        law, times = None, min(draws, MOST // max(np.size(answer), 1)) / (CURATORS * steps_of(step))
+        for curator, tape in curators(run, CURATORS, partial(ManyDraws, max(math.ceil(times), 1))):
+            handed = all_steps(curator, step, answer)
+            if not np.array_equal(handed, tape.drawn[-1]):
+                yield Failure("noise", step.name, ALTERED)
+                break
+            law = law or law_of(tape.mechanism, tape.clean)
+            law.add(tape.drawn)
+        yield from (Failure("noise", step.name, what) for what in (law.wrong() if law else ()))
+
+
+def curators(run: Recording, count: int, tape: Callable[[], Any]) -> Iterator[tuple[Curator, Any]]:
+    """Fresh curators of the run's plan and data, each with a tape of its own and an empty ledger, and one stream of noise."""
+    graph, noise = run.method.validated(run.data, "zero"), Noise(0xD4A3 + run.seed)
+    for _ in range(count):
+        listening = tape()
+        curator = run.method.curator(graph, run.plan, noise, Ledger(), listening)
+        curator.sample_slots()
+        yield curator, listening
+
+
+def steps_of(step: Release | Slot) -> int:
+    """How often a step of the plan draws noise."""
+    if isinstance(step, Slot):
+        return max(step.steps, 1)
+    return step.mechanism.sums.steps if step.mechanism.sums else 1
+
+
+def all_steps(curator: Curator, step: Release | Slot, answer: Any, rows: int | None = None) -> Any:
+    """Release a step of the plan, all of it if it is a session, over so many rows; the last value that comes back."""
+    share = min(step.max_share, SHARE) if isinstance(step, Slot) else None
+    session = step.steps > 0 if isinstance(step, Slot) else step.mechanism.sums is not None
+    if not session:
+        return curator.release(step.name, lambda _: answer, share)
+    taking_part = np.arange(curator.facts.nodes if rows is None else rows)
+    steps = curator.gradients(step.name, lambda *_: None, share, taking_part)
+    return [steps.step(lambda *_: answer) for _ in range(steps.total)][-1]
+
+
+def answer_of(step: Release | Slot, run: Recording) -> Any:
+    """What the query of a step answers: as in the recorded run, else zeros of the planned size; None if that is not known."""
+    for event in run.recorder.events:
+        if event.what == "release" and event.name == step.name:
+            return event.clean
+    size = step.dimension if isinstance(step, Slot) else step.mechanism.size
+    return None if size is None else np.zeros(size)
+
+
+class AddedLaw:
+    """Noise added number by number: its scale, its law and its independence, and the grid of what is released."""
+
+    def __init__(self, added: Added, clean: Array) -> None:
+        self._added, self._clean, self._off_grid = added, np.asarray(clean, dtype=np.float64), 0
+        self._table = NormalTable(self._clean.size)
+
+    def add(self, drawn: list[Array]) -> None:
+        released = np.array(drawn)
+        self._off_grid += not self._added.on_grid(released)
+        residual = ((released - self._clean) / self._added.deviation).reshape(len(released), -1)
+        self._table.add(normal_scores(residual, self._added.distribution))
+
+    def wrong(self) -> Iterator[str]:
+        if self._off_grid:
+            yield "released values are off the public grid: last digits may betray the input"
+        yield from _implausible(self._table.p_values())
+
+
+class DiscreteLaw:
+    """Categories, sets or choices, kept as they were drawn."""
+
+    def __init__(self, p_values: Callable[[list[Any]], dict[str, Array]]) -> None:
+        self._p_values = p_values
+        self._drawn: list[Any] = []
+
+    def add(self, drawn: list[Any]) -> None:
+        self._drawn += drawn
+
+    def wrong(self) -> Iterator[str]:
+        yield from _implausible(self._p_values(self._drawn))
+
+
+def law_of(mechanism: Any, clean: Any) -> AddedLaw | DiscreteLaw:
+    """The law of a mechanism around a clean value; one that this audit does not know is never wrong."""
+    if mechanism.added is not None:
+        return AddedLaw(mechanism.added, clean)
+    match mechanism:
+        case RandomizedResponse():
+            return DiscreteLaw(lambda drawn: _responses(mechanism, clean, np.array(drawn)))
+        case EdgeFlips():
+            return DiscreteLaw(lambda drawn: _flips(mechanism, clean, drawn))
+        case GumbelTop():
+            return DiscreteLaw(lambda drawn: _picks(mechanism, clean, np.array(drawn)))
+    return DiscreteLaw(lambda drawn: {})
+
+
+def _implausible(found: dict[str, Array]) -> Iterator[str]:
+    """What a too small p-value means; all of them together share one error."""
+    count = sum(values.size for values in found.values())
+    for meaning, values in found.items():
+        if not plausible(values * (count / max(values.size, 1))):
+            yield f"{meaning} (p-value {np.min(values):.1e})"
+
+
+def _responses(mechanism: RandomizedResponse, clean: Array, drawn: np.ndarray) -> dict[str, Array]:
+    shift = (drawn - clean) % mechanism.categories
+    others = [np.count_nonzero(shift == number) for number in range(1, mechanism.categories)]
+    uneven = binomial_p_values(others, shift.size, mechanism.response.other)
+    return coin_p_values((shift == 0).reshape(len(drawn), -1), mechanism.response.keep) | {
+        "responses are uneven": uneven
+    }
+
+
+def _flips(mechanism: EdgeFlips, clean: np.ndarray, drawn: list[np.ndarray]) -> dict[str, Array]:
+    table = np.zeros((len(drawn), mechanism.pairs), dtype=bool)
+    for row, released in zip(table, drawn, strict=True):
+        row[np.setxor1d(clean, released)] = True
+    return coin_p_values(table, mechanism.flips.flip)
+
+
+def _picks(mechanism: GumbelTop, scores: Array, drawn: np.ndarray) -> dict[str, Array]:
+    """The first choice of every row by the exponential mechanism, and the second by the same, without the first."""
+    chance = softmax(scores / mechanism.scale, axis=1)
+    after = chance * ((chance / (1 - chance)).sum(axis=1, keepdims=True) - chance / (1 - chance))
+    found = {}
+    for place, expected in enumerate([chance, after][: mechanism.picks]):
+        seen = np.stack([np.bincount(picks, minlength=mechanism.columns) for picks in drawn[:, :, place].T])
+        found[f"choice {place + 1} is made too often or too rarely"] = binomial_p_values(
+            seen, len(drawn), expected
+        ).ravel()
+    return found
