@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from graphveil.audit.central.neighbours import worst_case_graph
-from graphveil.audit.local.exact_ratios import audit_randomizer, edge_domain
+from graphveil.audit.local.clients import on_neighbouring_records, reports_of_a_client
+from graphveil.audit.local.exact_ratios import DrawnBy, audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
 from graphveil.audit.result import Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
@@ -39,7 +40,8 @@ from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
 
 CHECKS = (
     "each round's largest log-ratio over records that differ in one unit is at most its declared epsilon",
-    "reports are drawn with the stated probabilities",
+    "what clients send is drawn with the stated probabilities",
+    "if one record changes, the same people report, and with equal coins nobody else reports anything else",
     "the rounds add up to no more than the promise, and what is sent in the clear is said so",
     "a client that is asked twice repeats its report",
     "with equal reports and raw parts, broadcasts, scores and certificate are equal on another graph",
@@ -79,6 +81,8 @@ def audit_local(
             failures += bound
         tell("rounds", len(rounds), len(rounds))
         failures += _memory(heard)
+        graph = method.validated(data, "raise")
+        failures += on_neighbouring_records(method, graph, heard.server.plan, broadcasts, seed)
         failures += replay(method, data, promise, seed, heard)
     # raw parts have no epsilon; raw edges are public by declaration
     clear = "{} are sent in the clear: any two records differ visibly"
@@ -134,7 +138,10 @@ def _round(
             return Evidence(name, math.inf, leaked), [Failure("exact ratio", round.name, detail)]
     if isinstance(randomizer, NeighbourMean):
         return _gaussian_round(randomizer, name, broadcast, noise), []
-    ratio = audit_randomizer(randomizer, round.part, facts.classes, facts.nodes, broadcast, noise)
+    sent: DrawnBy | None = None
+    if not isinstance(randomizer, ReadsEverybody):
+        sent = lambda records, draws: reports_of_a_client(round, records, draws, broadcast, noise)
+    ratio = audit_randomizer(randomizer, round.part, facts.classes, facts.nodes, broadcast, noise, sent)
     declared, failures = randomizer.cost, []
     if ratio.epsilon > declared * (1 + 1e-9) + 1e-9:
         failures.append(Failure("exact ratio", round.name, f"log-ratio {ratio.epsilon:.4g}, declared {declared:.4g}"))

@@ -8,7 +8,7 @@ probabilities: without it a sampler could differ from its density. Tests: ``test
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
@@ -21,6 +21,7 @@ from graphveil.exchange.randomizers.base import Contacts, Randomizer
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Array, Noise
 
+DrawnBy = Callable[[tuple[Any, Any], int], tuple[Sequence[Any], Sequence[Any]]]  # so many reports of either record
 TRIED = 60  # draws per record that are tried as reports where the alphabet is too large
 
 
@@ -58,16 +59,23 @@ def log_densities(
 
 
 def audit_randomizer(
-    randomizer: Randomizer, part: Part, classes: int, slots: int, broadcast: Any, noise: Noise
+    randomizer: Randomizer,
+    part: Part,
+    classes: int,
+    slots: int,
+    broadcast: Any,
+    noise: Noise,
+    drawn_by: DrawnBy | None = None,
 ) -> Ratio:
-    """The worst ratio of a randomizer over a domain that fits it, and whether its draws follow its density."""
+    """The worst ratio of a randomizer over a domain that fits it, and whether draws follow its density: its own, or those of a
+    client that is said to use it."""
     domain = domain_of(randomizer, part, classes, slots, broadcast, noise)
     densities = log_densities(randomizer, domain.records, domain.reports, broadcast)
     with np.errstate(invalid="ignore"):
         ratios = np.array([densities[a] - densities[b] for a, b in domain.pairs])
     largest = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=1)
     pair = domain.pairs[int(np.argmax(largest))]
-    honest = draws_follow_density(randomizer, domain, pair, densities, randomizer.cost, broadcast, noise)
+    honest = draws_follow_density(randomizer, domain, pair, densities, randomizer.cost, broadcast, noise, drawn_by)
     return Ratio(max(float(largest.max()), 0.0), int(np.isinf(largest).sum()), len(domain.pairs), domain.whole, honest)
 
 
@@ -79,11 +87,17 @@ def draws_follow_density(
     bound: float,
     broadcast: Any,
     noise: Noise,
+    drawn_by: DrawnBy | None = None,
 ) -> bool:
     """Whether both records of a pair are reported as stated (``draw_laws.py``): two or four checks of error ``RATE`` each."""
     one, other = (domain.records[number] for number in pair)
     draws = DRAWS if domain.whole else FEWER
-    first, second = (draw(randomizer, record, draws, broadcast, noise) for record in (one, other))
+    if drawn_by is None:
+        first, second = (draw(randomizer, record, draws, broadcast, noise) for record in (one, other))
+    else:
+        first, second = (list(reports) for reports in drawn_by((one, other), draws))
+    if len(first) != draws or len(second) != draws:
+        return False
     if domain.whole:
         stated = zip((first, second), pair, strict=True)
         return all(follows_masses(drawn, domain.reports, densities[number]) for drawn, number in stated)

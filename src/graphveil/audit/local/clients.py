@@ -1,0 +1,142 @@
+"""Does a client send what its randomizers draw, of its own record, and nothing else?
+
+Exact ratios are about randomizers, a replay is about the server; between them stands the client, which chooses whom it reports
+and what it gives to the randomizer. Two checks, both on clients as they are.
+
+*Neighbouring records.* The clients of several holders answer every round; then one vertex has another record in one part, and
+they answer again with the same coins and broadcasts. A round of another part must be answered in the same words. In a round of
+this part the same people report, lists of public length keep it, and everybody else's report is the same. The vertex that
+changes is the last one that the round asks, so that its record cannot shift the coins of others. Exact: no false alarms.
+
+*Whole reports.* A client that holds many copies of the two worst records answers once; its reports must follow the densities
+whose ratio is bounded by epsilon (``exact_ratios.py``), so what is bounded is the ratio of what was sent.
+Tests: ``tests/audit/test_clients.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphveil.audit.result import Failure
+from graphveil.exchange.client import Client
+from graphveil.exchange.randomizers import BucketResponse, EdgeListResponse
+from graphveil.exchange.randomizers.base import Contacts
+from graphveil.exchange.randomizers.categories import owns
+from graphveil.exchange.randomizers.replacement import ReadsEverybody
+from graphveil.exchange.report import Report
+from graphveil.exchange.round import Round
+from graphveil.graph import Graph, Lists
+from graphveil.methods.local_method import LocalMethod
+from graphveil.privacy.local import Part
+from graphveil.privacy.noise import Noise
+from graphveil.privacy.plan import Plan
+
+CHECK = "client"
+SAME_COINS = 24  # answers that are compared, each with other coins
+HOLDERS = 4
+
+
+def reports_of_a_client(
+    round: Round, records: tuple[Any, Any], draws: int, broadcast: Any, noise: Noise
+) -> tuple[list[Any], list[Any]]:
+    """What one client with ``draws`` copies of either record sends for them."""
+    contact = round.part is Part.EDGES and np.ndim(records[0]) == 0  # a record is one contact: a list of its own
+    copies = [np.atleast_1d(record) if contact else record for record in records for _ in range(draws)]
+    held = Contacts.of(copies) if round.part is Part.EDGES else np.array(copies)
+    randomizer: Any = round.randomizer
+    if isinstance(randomizer, BucketResponse):  # which ends report is decided by slots, which these copies do not have
+        randomizer = replace(randomizer, owned=False)
+    client = Client(np.arange(2 * draws), {round.part: held}, [replace(round, randomizer=randomizer)], noise)
+    report = client.report(round.name, broadcast)
+    rows = [report.row(number) for number in range(len(report))]
+    rows = [int(row[0]) if contact else row for row in rows]
+    first = int(np.count_nonzero(report.ids < draws))
+    return rows[:first], rows[first:]
+
+
+def on_neighbouring_records(
+    method: LocalMethod, graph: Graph, plan: Plan, broadcasts: Mapping[str, Any], seed: int
+) -> Iterator[Failure]:
+    """What the clients' answers show besides each vertex's own randomised record."""
+    for name, broadcast in broadcasts.items():
+        asked = Round.of(plan.release(name))
+        if isinstance(asked.randomizer, ReadsEverybody):
+            continue
+        for coins in range(seed, seed + SAME_COINS):
+            before = _answers(method, graph, plan, asked, broadcast, coins)
+            for part in Part:
+                for vertex, other in _neighbours(graph, asked, part):
+                    after = _answers(method, other, plan, asked, broadcast, coins)
+                    found = _difference(asked, before, after, vertex if part is asked.part else None)
+                    if found:
+                        yield Failure(CHECK, name, f"{found} when the {part} of slot {vertex} change, with equal coins")
+                        return
+
+
+def _answers(method: LocalMethod, graph: Graph, plan: Plan, asked: Round, broadcast: Any, coins: int) -> list[Report]:
+    """Everybody's reports: several holders, fresh clients, these coins."""
+    holders = np.arange(graph.nodes) * HOLDERS // graph.nodes
+    return method.clients(graph, plan, Noise(coins), holders).answer(asked, broadcast)
+
+
+def _difference(asked: Round, before: list[Report], after: list[Report], changed: int | None) -> str:
+    """What differs between two answers, the report of ``changed`` aside; empty if nothing does."""
+    if [(r.round, r.holder) for r in before] != [(r.round, r.holder) for r in after]:
+        return "other holders answer"
+    for here, there in zip(before, after, strict=True):
+        if not np.array_equal(here.ids, there.ids):
+            return "other people report"
+        for number, vertex in enumerate(here.ids.tolist()):
+            one, other = (_row(report, number) for report in (here, there))
+            told = not isinstance(asked.randomizer, EdgeListResponse)  # noisy bits hide the length of a list
+            if told and one.shape != other.shape:
+                return "a report has another length"
+            if vertex != changed and not np.array_equal(one, other):
+                return (
+                    "somebody else's report is another"
+                    if changed is not None
+                    else "a report on something else is another"
+                )
+    return ""
+
+
+def _row(report: Report, number: int) -> np.ndarray:
+    """One vertex's report; the order within a list means nothing."""
+    row = np.asarray(report.row(number))
+    return np.sort(row) if isinstance(report.values, Contacts) else row
+
+
+def _neighbours(graph: Graph, asked: Round, part: Part) -> Iterator[tuple[int, Graph]]:
+    """Graphs in which one vertex has another record of this part: another class, the shortest or longest row, one other contact."""
+    labelled = (graph.masks["train"] | graph.masks["calibration"]) & (graph.labels >= 0)
+    reporting = np.flatnonzero(labelled) if Part.LABELS in (part, asked.part) else np.arange(graph.nodes)
+    last = int(reporting[-1])
+    if part is Part.LABELS:
+        for label in range(graph.classes):
+            if label != graph.labels[last]:
+                yield last, replace(graph, labels=np.where(np.arange(graph.nodes) == last, label, graph.labels))
+    elif part is Part.FEATURES:
+        lengths = graph.rows.squared_norms().numpy()
+        for row in (int(lengths.argmin()), int(lengths.argmax())):
+            chosen = np.where(np.arange(graph.nodes) == last, row, np.arange(graph.nodes))
+            yield last, replace(graph, rows=graph.rows.take(chosen))
+    else:
+        yield from _exchanged(graph, getattr(asked.randomizer, "owned", False))
+
+
+def _exchanged(graph: Graph, owned: bool) -> Iterator[tuple[int, Graph]]:
+    """The last vertex that can exchanges one of its contacts for a stranger; one that it owns for another, where these count."""
+    senders, receivers = graph.lists.edge_index()
+    for vertex in range(graph.nodes - 1, -1, -1):
+        contacts = receivers[senders == vertex]
+        strangers = np.setdiff1d(np.arange(graph.nodes), [*contacts, vertex])
+        if owned:
+            contacts, strangers = (those[owns(np.full(len(those), vertex), those)] for those in (contacts, strangers))
+        if len(contacts) and len(strangers):
+            swapped = np.where((senders == vertex) & (receivers == contacts[0]), strangers[-1], receivers)
+            yield vertex, replace(graph, lists=Lists.from_edge_index(np.stack([senders, swapped]), graph.nodes))
+            return
