@@ -82,7 +82,7 @@ def kept():
     ("table", "meaning"),
     [
         (uneven, "some take part more or less often than the others"),
-        (in_pairs, "neighbouring coins lean on each other"),
+        (in_pairs, "coins lean on each other"),
         (of_fixed_size, "their number varies too little or too much"),
         (kept, "a toss leans on the one before"),
     ],

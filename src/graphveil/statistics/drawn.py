@@ -5,7 +5,7 @@ root of the width) and of the sums of two successive rows (over the root of 2) a
 scale in any one column, a part that columns share, and a draw that leans on the one before. The law as a whole is compared by the
 inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, ``P(D > t) <= 2 exp(-2 n t^2)``, which holds for every n and every law.
 Other continuous laws are turned into normals first (:func:`normal_scores`).
-*Coins.* For a table of independent coins of one rate, the counts of a column, of neighbouring columns that both show and of
+*Coins.* For a table of independent coins of one rate, the counts of a column, of two columns that both show and of
 successive rows that both show are binomial, and the number of coins that show in a row is binomial, too (the inequality again).
 Tests: ``tests/statistics/test_drawn.py``.
 """
@@ -24,6 +24,7 @@ from scipy.stats import binom, chi2
 Array = NDArray[np.float64]
 RATE = 1e-9  # with which a check of correct draws fails, however many comparisons it makes
 COMPARED = 100_000  # numbers of which the whole law is compared
+PAIRED = 300  # coins that are compared two by two
 
 
 def plausible(p_values: Any, rate: float = RATE) -> bool:
@@ -95,10 +96,11 @@ def coin_p_values(table: NDArray[np.bool_], rate: float) -> dict[str, Array]:
     rows, columns = table.shape
     found = {"some take part more or less often than the others": binomial_p_values(table.sum(axis=0), rows, rate)}
     if columns > 1:
-        both = (table[:, 1:] & table[:, :-1]).sum(axis=0)
+        counts = table[:, :PAIRED].astype(np.float64)
+        both = (counts.T @ counts)[np.triu_indices(counts.shape[1], 1)]
         sizes = np.bincount(table.sum(axis=1), minlength=columns + 1).cumsum() / rows
         apart = sizes - binom.cdf(np.arange(columns + 1), columns, rate)
-        found["neighbouring coins lean on each other"] = binomial_p_values(both, rows, rate**2)
+        found["coins lean on each other"] = binomial_p_values(both, rows, rate**2)
         found["their number varies too little or too much"] = np.array([distance_p_value(apart, apart, rows)])
     if rows > 1:
         first = table[0 : rows - 1 : 2]

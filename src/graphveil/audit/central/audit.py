@@ -32,7 +32,7 @@ CHECKS = (
     "noise has the declared scale and law, lies on the public grid and is drawn number by number; "
     "so does that of every planned release, one number or many, drawn ten thousand times through the curator",
     "noise is independent across releases and along each of them",
-    "batches are Poisson, of the declared rate, drawn anew at every step",
+    "batches are coins of the declared rate, equal for all records and drawn anew at every step; an empty one is a noisy step",
     "the worst pair of the declared sensitivities, sampled, does not refute the accounted epsilon",
     "a record touches no more rows of a sampled sum than its declared group",
     "seeded runs repeat, unseeded ones do not; epsilon = inf adds no noise and claims nothing; NaN rows are refused",

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.audit.central.batches import batch_failures
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
-from graphveil.audit.central.noise_checks import batch_law, noise_law
+from graphveil.audit.central.noise_checks import noise_law
 from graphveil.audit.central.replay import Diverged, Recorder, Recording
 from graphveil.audit.result import Failure, Share
 from graphveil.errors import GraphveilError, InputError, PrivacyError
@@ -144,7 +145,7 @@ def _check_promise(
         *_repeats(run),
         *_without_noise(run),
         *_bad_row(run, names, report),
-        *batch_law(events, model.certificate.releases),
+        *batch_failures(run),
     ):
         report.add(plan, failure)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):

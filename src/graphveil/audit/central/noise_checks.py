@@ -1,4 +1,4 @@
-"""Laws of what a run has drawn: noise of the declared scale and law, on the public grid, independent; Poisson batches.
+"""Laws of what a run has drawn: noise of the declared scale and law, on the public grid, independent.
 
 Tests: ``tests/audit/test_noise_checks.py``.
 """
@@ -15,7 +15,6 @@ from scipy.stats import kstest
 from graphveil.audit.central.replay import Event
 from graphveil.audit.result import Failure
 from graphveil.privacy.noise import Added, Array
-from graphveil.privacy.plan import Release
 
 FALSE_ALARM = 6.0  # standard errors: what is correct fails with probability below 1e-8 per release
 
@@ -51,27 +50,6 @@ def noise_law(events: list[Event]) -> Iterator[Failure]:
             yield Failure("noise", name, "it does not have the declared law")
         if len(np.unique(np.round(np.abs(sample), 8))) < 0.99 * len(sample):
             yield Failure("noise", name, "numbers are not drawn one by one: values repeat, perhaps with another sign")
-
-
-def batch_law(events: list[Event], releases: Iterable[Release]) -> Iterable[Failure]:
-    """Batches are Poisson: independent coins of the declared rate, new ones every step."""
-    rates = {r.name: r.mechanism.poisson.rate for r in releases if r.mechanism.poisson}
-    drawn: dict[str, list[np.ndarray]] = {}
-    for event in events:
-        if event.what == "coins" and event.name in rates:
-            drawn.setdefault(event.name, []).append(event.released)
-    for name, coins in drawn.items():
-        table, rate = np.array(coins, dtype=float), rates[name]
-        error = math.sqrt(rate * (1 - rate) / table.size)
-        if abs(table.mean() - rate) > FALSE_ALARM * error:
-            yield Failure("batches", name, f"records take part with rate {table.mean():.3g}, declared {rate:.3g}")
-        sizes = table.sum(axis=1)
-        poisson = rate * (1 - rate) * table.shape[1]  # the variance of their sizes
-        least = poisson * (1 - FALSE_ALARM * math.sqrt(2 / len(sizes)))
-        if len(sizes) >= 8 and (np.var(sizes) < least or np.var(sizes) == 0):
-            yield Failure("batches", name, f"batch sizes vary by {np.var(sizes):.3g}, too little for independent coins")
-        if len(sizes) >= 8 and len(np.unique(table, axis=0)) == 1:
-            yield Failure("batches", name, "every step draws the same batch")
 
 
 def correlations(events: list[Event]) -> Iterable[Failure]:

@@ -111,7 +111,7 @@ def _row(report: Report, number: int) -> np.ndarray:
 
 
 def _neighbours(graph: Graph, asked: Round, part: Part) -> Iterator[tuple[int, Graph]]:
-    """Graphs in which one vertex has another record of this part: another class, the shortest or longest row, one other contact."""
+    """Graphs in which one vertex has another record of this part: another class, the shortest or longest row, one contact."""
     labelled = (graph.masks["train"] | graph.masks["calibration"]) & (graph.labels >= 0)
     reporting = np.flatnonzero(labelled) if Part.LABELS in (part, asked.part) else np.arange(graph.nodes)
     last = int(reporting[-1])
