@@ -11,8 +11,10 @@ from graphveil.attacks import (
     HiddenAttribute,
     Knowledge,
     LinkStealing,
+    LinkTeller,
     Lsa2,
     Membership,
+    epsilon_lower_bound,
     feature_randomizer,
     sample_pairs,
 )
@@ -206,3 +208,18 @@ def test_deezer_users_give_their_genre_away(shared_data):
     game = HiddenAttribute.of(gv.load_dataset("deezer-hu", seed=0), "Alternative")
     result = AttributeInference(epochs=3).run(game)
     assert result.headline.figures["f1"] >= 0.75
+
+
+def test_bounds_from_attacks_use_the_delta_of_the_promise(data, pairs):
+    """A perfect distinguisher with probability delta refutes nothing: at delta 0 it would refute everything."""
+    target = gv.DpMlp(steps=2).fit(data, gv.NodeLevel(4.0, 0.3), seed=0)
+    attacks = [Lsa2().run(target, data, pairs), LinkTeller().run(target, data, pairs)]
+    attacks.append(Membership(epochs=1).run(gv.DpMlp(steps=2), gv.NodeLevel(4.0, 0.3), data))
+    for result in attacks:
+        for found in (*result.findings, *result.controls):
+            at_delta = epsilon_lower_bound(found.truth, found.score, delta=0.3)
+            assert found.figures.epsilon == at_delta and found.figures.to_json()["delta"] == 0.3
+        assert "(delta 0.3)" in str(result)
+    assert any(
+        f.figures.epsilon < epsilon_lower_bound(f.truth, f.score) for r in attacks for f in (*r.findings, *r.controls)
+    )

@@ -93,3 +93,10 @@ def test_edge_canaries_are_seen_without_noise():
 def test_one_entry_of_a_directed_edge_is_seen_without_noise():
     loud = one_run_audit(Gap(epochs=60), gv.EdgeLevel(1000.0, 1e-7, directed=True), seed=0)
     assert loud.epsilon > 0.2
+
+
+@pytest.mark.parametrize(("epsilon", "silent"), [(1.0, False), (4.0, True)])
+def test_the_one_run_audit_prints_its_ceiling_beside_the_result(epsilon, silent):
+    found = one_run_audit(DpMlp(steps=2), gv.NodeLevel(epsilon, 1e-7))
+    assert found.details["ceiling"] == refuted_epsilon(300, 74, 74, 1e-7) >= found.epsilon
+    assert "would refute 2.0" in found.how and ("silent about" in found.how) == silent

@@ -1,9 +1,12 @@
 """``graphveil audit``: contract of its output, and one clear line for bad input."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from graphveil.audit.accountants import CrossCheck
+from graphveil.audit.result import Audit, Failure
 from graphveil.cli.app import main
 
 
@@ -86,3 +89,30 @@ def test_the_command_exists():
     with pytest.raises(SystemExit) as stop:
         main(["audit", "--help"])
     assert not stop.value.code
+
+
+PROMISE = {"level": "node", "adjacency": "record", "relation": "zero-out", "epsilon": 4.0, "delta": 1e-4}
+FINE = Audit("gap", "sound", PROMISE, "a graph", {}, 4.0, 4.0)
+BROKEN = replace(
+    FINE, failures=(Failure("sensitivity", "mean", "moved by 2, declared 1"),), codes=("unexplained sensitivity",)
+)
+GAP = replace(FINE, mode="published", failures=BROKEN.failures, codes=("A1",), known_gaps=("A1",))
+AGREES, DISAGREES = CrossCheck("one Gaussian", 1.0, 1.0), CrossCheck("one Gaussian", 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("audits", "checks", "expected"),
+    [
+        ([FINE, GAP], [AGREES], 0),
+        ([FINE, BROKEN], [AGREES], 1),
+        ([FINE, replace(FINE, claimed=3.0, shares=(), evidence=(), failures=BROKEN.failures)], [AGREES], 1),
+        ([FINE, replace(GAP, codes=("A1", "unexplained noise"))], [AGREES], 1),
+        ([FINE], [DISAGREES], 1),
+    ],
+    ids=["known gaps", "a sound mode", "a sound mode without codes", "an unknown gap", "accountants disagree"],
+)
+def test_audit_all_exits_1_if_a_sound_mode_is_violated(graphveil, monkeypatch, audits, checks, expected):
+    monkeypatch.setattr("graphveil.audit.everything.audit_everything", lambda *_, **__: audits)
+    monkeypatch.setattr("graphveil.audit.accountants.cross_checks", lambda: checks)
+    code, out, _ = graphveil("audit", "--all")
+    assert code == expected and out.count("violation found") >= len(audits)

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding, measure
 from graphveil.attacks.pairs import Pairs, Sampling, controls
-from graphveil.attacks.target import Knowledge, Perturbation, Questions, as_graph, with_rows
+from graphveil.attacks.target import Knowledge, Perturbation, Questions, as_graph, delta_of, with_rows
 from graphveil.errors import InputError
 from graphveil.graph import Graph
 from graphveil.progress import Progress, silent
@@ -79,10 +79,11 @@ class LinkTeller:
         facts = {"form": found.form, "queries": found.queries}
         if pairs.sampling is Sampling.DENSITY:
             facts["at_belief"] = at_beliefs(pairs.joined, found.values)
+        options = {"seed": seed, "delta": delta_of(target)}
         return AttackResult(
             "link-teller",
-            (Finding.of("influence", pairs.joined, found.values, seed=seed),),
-            tuple(Finding.of(name, pairs.joined, score, seed=seed) for name, score in controls(graph, pairs).items()),
+            (Finding.of("influence", pairs.joined, found.values, **options),),
+            tuple(Finding.of(name, pairs.joined, score, **options) for name, score in controls(graph, pairs).items()),
             str(pairs),
             f"{known}; answers to queries with changed attributes; the share of edges among the pairs",
             facts,

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.pairs import Pairs, controls
-from graphveil.attacks.target import Knowledge, as_graph, posteriors
+from graphveil.attacks.target import Knowledge, as_graph, delta_of, posteriors
 from graphveil.errors import InputError
 
 BLOCK = 4096  # pairs whose attributes are held densely at once
@@ -75,7 +75,7 @@ class Lsa2:
         answers = posteriors(target, data)
 
         def found(name: str, score: np.ndarray) -> Finding:
-            return Finding.of(name, pairs.joined, score, seed=seed)
+            return Finding.of(name, pairs.joined, score, seed=seed, delta=delta_of(target))
 
         names = (self.distance, *(name for name in DISTANCES if name != self.distance))
         findings = [found(name, -of_pairs(name, lambda nodes: answers[nodes], pairs)) for name in names]

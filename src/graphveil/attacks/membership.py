@@ -20,7 +20,7 @@ import numpy as np
 
 from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.models import AttackModel
-from graphveil.attacks.target import TINY, as_graph, posteriors
+from graphveil.attacks.target import TINY, as_graph, delta_of, posteriors
 from graphveil.errors import InputError
 from graphveil.graph import UNLABELLED, Graph
 from graphveil.graph.graph import blanked
@@ -87,13 +87,14 @@ class Membership:
             return fitted.score(rows["target"])
 
         loss = -asked["target"][cases["target"][0], -3]
+        options = {"seed": seed, "delta": delta_of(trained["target"])}
         return AttackResult(
             "membership",
             (
-                Finding.of(SAME_GRAPH, truth, guess(asked), threshold=0.5, seed=seed),
-                Finding.of(PUBLISHED, truth, guess(at_home), threshold=0.5, seed=seed),
+                Finding.of(SAME_GRAPH, truth, guess(asked), threshold=0.5, **options),
+                Finding.of(PUBLISHED, truth, guess(at_home), threshold=0.5, **options),
             ),
-            (Finding.of("loss of the true label, no shadow", truth, loss, seed=seed),),
+            (Finding.of("loss of the true label, no shadow", truth, loss, **options),),
             f"{int(truth.sum())} members and {int((~truth).sum())} others, asked on the full graph",
             "answers for every node, true labels, a sample of the same graph to train a shadow on",
             {part.replace(" ", "_"): len(nodes) for part, nodes in parts.items()},

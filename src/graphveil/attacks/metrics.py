@@ -46,12 +46,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """All figures of one score; ``epsilon`` is the lower bound of :func:`epsilon_lower_bound`."""
+    """All figures of one score; ``epsilon`` is the lower bound of :func:`epsilon_lower_bound` at ``delta``."""
 
     values: dict[str, Figure]
     epsilon: float
     positives: int
     negatives: int
+    delta: float = 0.0
 
     def __getitem__(self, name: str) -> float:
         return self.values[name].value
@@ -59,7 +60,7 @@ class Figures:
     def to_json(self) -> dict[str, Any]:
         figures = {name: asdict(figure) for name, figure in self.values.items()}
         sizes = {"positives": self.positives, "negatives": self.negatives}
-        return figures | {"epsilon_lower_bound": self.epsilon} | sizes
+        return figures | {"epsilon_lower_bound": self.epsilon, "delta": self.delta} | sizes
 
 
 def measure(
@@ -68,13 +69,15 @@ def measure(
     *,
     threshold: float | None = None,
     belief: float | None = None,
+    delta: float = 0.0,
     resamples: int = 200,
     seed: int = 0,
 ) -> Figures:
     """All figures of ``score`` against the Boolean ``truth``; larger scores mean "yes".
 
     "Yes" is said from ``threshold`` on (a classifier's 0.5), else to the top share ``belief`` of the scores: the share of
-    positives the attacker believes in, by default the true one, which is stated knowledge.
+    positives the attacker believes in, by default the true one, which is stated knowledge. ``delta``: that of the promise
+    whose epsilon is bounded.
     """
     truth, score = checked(truth, score)
     order = np.argsort(-score, kind="stable")
@@ -97,8 +100,8 @@ def measure(
     low, high = np.quantile(draws, [0.025, 0.975], axis=0) if resamples else (found, found)
     figures = (Figure(*map(float, ends)) for ends in zip(found, low, high, strict=True))
     values = dict(zip(FIGURES, figures, strict=True))
-    epsilon = epsilon_lower_bound(truth, score, seed=seed)
-    return Figures(values, epsilon, int(truth.sum()), int((~truth).sum()))
+    epsilon = epsilon_lower_bound(truth, score, delta=delta, seed=seed)
+    return Figures(values, epsilon, int(truth.sum()), int((~truth).sum()), delta)
 
 
 def checked(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +263,7 @@ class AttackResult:
     def __str__(self) -> str:
         head = (
             "variant", "AUC (95 %)", "avg. precision", "accuracy", "precision", "recall", "F1", "TPR at 1 %", "at 0.1 %",
-            "epsilon >=",
+            f"epsilon >= (delta {self.headline.figures.delta:g})",
         )  # fmt: skip
         rows = [found.row() for found in self.findings] + [found.row("control: ") for found in self.controls]
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]

@@ -70,6 +70,11 @@ def posteriors(target: Any, data: Any) -> np.ndarray:
     return answer
 
 
+def delta_of(target: Any) -> float:
+    """The delta that the certificate of a target promises; 0 for a target without one, or without privacy."""
+    return float(getattr(getattr(target, "certificate", None), "delta", None) or 0.0)
+
+
 @dataclass(frozen=True)
 class Perturbation:
     """How a queried row is changed: a ``step`` of size (0, 1] towards the ``mean`` row, or in ``scale`` (published)."""

@@ -10,6 +10,7 @@ from typing import Any
 from graphveil.privacy.plan import finite
 
 GREEN, RED = "no violation found", "violation found"
+UNEXPLAINED = "unexplained"  # before the name of a failed check that no known gap of the plan explains
 ROUNDING = 1e-9
 
 
@@ -80,7 +81,7 @@ class Audit:
     """The outcome for one method, mode and promise.
 
     ``evidence`` is about the audited graph, ``accounting`` about the worst pair of the declared sensitivities (which this graph
-    need not contain), ``witnesses`` are instances of their own that show known gaps.
+    need not contain), ``witnesses`` are instances of their own that show known gaps. ``known_gaps``: those of the plan.
     """
 
     method: str
@@ -98,6 +99,7 @@ class Audit:
     witnesses: tuple[Evidence, ...] = ()
     checks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    known_gaps: tuple[str, ...] = ()
     seed: int | None = None
     seconds: float = 0.0
 
@@ -116,6 +118,12 @@ class Audit:
         beyond = self.observed > self.claimed * (1 + ROUNDING) + ROUNDING
         refuted = [w for w in self.witnesses if w.claim is not None and w.epsilon > w.claim * (1 + ROUNDING)]
         return bool(self.failures) or beyond or bool(refuted) or not all(share.kept for share in self.shares)
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether it is violated in a way that no known gap of a published mode explains."""
+        unexplained = [code for code in self.codes if code.startswith(UNEXPLAINED)]
+        return self.violated and (bool(unexplained) or not self.known_gaps)
 
     @property
     def verdict(self) -> str:

@@ -91,11 +91,12 @@ def audit_central(
         tell("draws", 0, 1)
         run = Recording(method, plan, data, seed)
         run.run(data, run.recorder)
-        drawn = [*many_draws(run, draws)]
+        for failure in many_draws(run, draws):
+            report.add(plan, failure)
         tell("draws", 1, 1)
         evidence, failures = lock_step(method, plan, data, names, runs, samples, seed, tell)
         accounted, understated = declared_pair(plan, samples, seed)
-        failures = [*report.failures, *drawn, *failures, *understated]
+        failures = [*report.failures, *failures, *understated]
         if outside and plan.steps:
             tell("one run", 0, 1)
             evidence.append(one_run_audit(method, promise, seed))
@@ -115,6 +116,7 @@ def audit_central(
         accounting=tuple(accounted),
         witnesses=witnesses(method.name, [gap.code for gap in plan.gaps]),
         checks=CHECKS,
+        known_gaps=tuple(gap.code for gap in plan.gaps),
         notes=() if plan.corrected is None else (f"{CORRECTED_NOISE} {plan.corrected:.4g}",),
         seed=seed,
         seconds=time.perf_counter() - started,

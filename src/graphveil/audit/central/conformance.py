@@ -15,7 +15,7 @@ from graphveil.audit.central.batches import batch_failures
 from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
 from graphveil.audit.central.noise_checks import noise_law
 from graphveil.audit.central.replay import Diverged, Recorder, Recording
-from graphveil.audit.result import Failure, Share
+from graphveil.audit.result import UNEXPLAINED, Failure, Share
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
@@ -44,7 +44,7 @@ class Findings:
     def add(self, plan: Plan, failure: Failure) -> None:
         self.failures.append(failure)
         matching = [g.code for g in plan.gaps if g.check == failure.check and failure.release.startswith(g.release)]
-        self.codes.update(matching or [f"unexplained {failure.check}"])
+        self.codes.update(matching or [f"{UNEXPLAINED} {failure.check}"])
 
 
 @dataclass(frozen=True)

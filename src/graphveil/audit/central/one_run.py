@@ -72,12 +72,15 @@ def one_run_audit(method: PrivateMethod, promise: Promise, seed: int = 0) -> Evi
     each = int(GUESSED * CANARIES / 2)
     order = np.argsort(scores, kind="stable")
     correct = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    epsilon = refuted_epsilon(CANARIES, 2 * each, correct, promise.target_delta)
-    how = (
-        f"{correct} of {2 * each} guesses right about {CANARIES} canaries of one run, from the model alone "
-        f"(delta at most {MOST_DELTA:g})"
+    epsilon, ceiling = (
+        refuted_epsilon(CANARIES, 2 * each, right, promise.target_delta) for right in (correct, 2 * each)
     )
-    counts = {"canaries": CANARIES, "guesses": 2 * each, "correct": correct}
+    silent = f", so it is silent about {promise.epsilon:g}" if ceiling < promise.epsilon else ""
+    how = (
+        f"{correct} of {2 * each} guesses right about {CANARIES} canaries of one run, from the model alone (delta at most "
+        f"{MOST_DELTA:g}); if all were right it would refute {ceiling:.3g} and no more{silent}"
+    )
+    counts = {"canaries": CANARIES, "guesses": 2 * each, "correct": correct, "ceiling": ceiling}
     return Evidence("one run", epsilon, how, CONFIDENCE, details=counts)
 
 

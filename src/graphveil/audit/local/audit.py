@@ -110,6 +110,7 @@ def audit_local(
         witnesses=witnesses(method.name, engaged),
         evidence=(*evidence, total) if len(evidence) != 1 else tuple(evidence),
         checks=CHECKS,
+        known_gaps=tuple(gap.code for gap in certificate.gaps),
         notes=tuple(certificate.warnings),
         seed=seed,
         seconds=time.perf_counter() - started,
