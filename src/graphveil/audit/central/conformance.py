@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.audit.central.batches import batch_failures
-from graphveil.audit.central.neighbours import Neighbour, neighbours, worst_case_graph
+from graphveil.audit.central.neighbours import Neighbour, everybody_changed, neighbours, worst_case_graph
 from graphveil.audit.central.noise_checks import noise_law
 from graphveil.audit.central.replay import Diverged, Recorder, Recording
 from graphveil.audit.result import UNEXPLAINED, Failure, Share
@@ -23,6 +23,7 @@ from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 
 TOLERANCE = 1e-9
+EVERYBODY = "everybody's record is another"
 UNACCOUNTED = "private data were read without noise and without account"
 
 
@@ -61,11 +62,15 @@ class Outcome:
         predictor = model.predictor
         return cls(predictor.arrays(), predictor.config(), model.certificate.to_json(), model.predict_proba(data))
 
-    def differences(self, model: Model, neighbour: Neighbour) -> list[str]:
+    def of_the_model(self, model: Model) -> list[str]:
+        """What differs in the model and its certificate."""
         arrays = model.predictor.arrays()
         found = ["the model"] if any(not np.array_equal(v, arrays[k]) for k, v in self.arrays.items()) else []
         found += ["the configuration of the model"] if model.predictor.config() != self.config else []
-        found += ["the certificate"] if model.certificate.to_json() != self.certificate else []
+        return found + (["the certificate"] if model.certificate.to_json() != self.certificate else [])
+
+    def differences(self, model: Model, neighbour: Neighbour) -> list[str]:
+        found = self.of_the_model(model)
         moved = (model.predict_proba(neighbour.data) != self.predictions).any(dim=1).numpy()
         if neighbour.record is not None:
             moved[neighbour.record] = False  # a prediction may read the node's own row
@@ -148,6 +153,8 @@ def _check_promise(
         *batch_failures(run),
     ):
         report.add(plan, failure)
+    for failure in only_releases(run, left):
+        report.add(plan, failure)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
         for failure in _replay(run, neighbour, left, report):
             report.add(plan, failure)
@@ -175,6 +182,23 @@ def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: 
     if left is not None and not run.peeked:
         for what in left.differences(model, neighbour):
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
+
+
+def only_releases(run: Recording, left: Outcome) -> Iterable[Failure]:
+    """With all releases frozen the model is the same on any private data, not on a neighbour alone.
+
+    A choice that reads private labels (an epoch, a mode) seldom turns on one record; it does on everybody's.
+    """
+    if run.peeked:
+        return
+    for data in everybody_changed(run.data, run.plan.promise):
+        try:
+            model, _ = run.replay(Neighbour(data, EVERYBODY, None, ""))
+        except (Diverged, PrivacyError) as error:
+            yield Failure("path", "", f"{error} ({EVERYBODY})")
+            return
+        for what in left.of_the_model(model):
+            yield Failure("leak", "", f"{what} depends on private data beyond the releases ({EVERYBODY})")
 
 
 def _repeats(run: Recording) -> Iterable[Failure]:

@@ -17,7 +17,9 @@ from torch_geometric.data import Data
 from graphveil.errors import InputError
 from graphveil.privacy.noise import Array
 from graphveil.privacy.plan import edge_kind
-from graphveil.privacy.promise import Adjacency, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
+
+MOST_SHIFTS = 3  # by which everybody's class is exchanged
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,22 @@ def neighbours(
             if covered.adjacency in (Adjacency.NODE, Adjacency.BOUNDED_DEGREE):
                 story = f"{story} turned into its opposite and is on nobody's list"
                 yield Neighbour(_unlisted(opposite, r), story, r, kind)
+
+
+def everybody_changed(data: Data, promise: Promise) -> Iterator[Data]:
+    """The same public facts, and everything that is private exchanged: people of one public kind change places (so nobody's list
+    grows), with opposite features and another class. At edge level features and labels are public and stay where they are."""
+    place = np.arange(data.num_nodes)
+    for mask in (*_masks(data).values(), ~torch.stack(list(_masks(data).values())).any(dim=0)):
+        kind = np.flatnonzero(mask.numpy())
+        place[kind] = np.roll(kind, 1)
+    arcs = place[data.edge_index.numpy()]
+    if promise.level is Level.EDGE:
+        yield with_arcs(data, arcs)
+        return
+    order, classes = torch.from_numpy(np.argsort(place)), int(data.num_classes)
+    for shift in range(1, min(classes, MOST_SHIFTS + 1)):
+        yield with_arcs(data, arcs, x=-data.x[order], y=(data.y[order] + shift) % classes)
 
 
 def _masks(data: Data) -> dict[str, torch.Tensor]:
