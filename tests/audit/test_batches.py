@@ -17,10 +17,10 @@ from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dp_sage import DpSage
 from graphveil.methods.dpar import Dpar
 from graphveil.methods.dpdgc import Dpdgc
-from graphveil.privacy.curator import GradientSteps
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.promise import NodeLevel
 from tests.audit.healthy import stopping_at_the_first_failure
+from tests.audit.mutants.core import empty_batches_skipped, empty_batches_without_noise
 
 RECORD = NodeLevel(4.0, 1e-4)
 SAMPLED = DpMlp(network="paper", epochs=5, hidden=4, batch_size=5)
@@ -100,54 +100,10 @@ def test_unequal_rates_and_dependence_across_steps_or_records_are_found(draw, me
     assert any(meaning in text for text in found), found
 
 
-class Empty(Exception):
-    pass
-
-
-def empty_batches_skipped(original):
-    """No noise is drawn for them."""
-
-    def step(self, query):
-        def asked(prepared, batch):
-            if batch is not None and not batch.size:
-                raise Empty
-            return query(prepared, batch)
-
-        try:
-            return original(self, asked)
-        except Empty:
-            return np.zeros(self._release.mechanism.dimension)
-
-    return step
-
-
-def empty_batches_without_noise(original):
-    """Noise is drawn and then left out."""
-
-    def step(self, query):
-        batches = []
-
-        def asked(prepared, batch):
-            batches.append(batch)
-            return query(prepared, batch)
-
-        released = original(self, asked)
-        return released if batches[0] is None or batches[0].size else np.zeros_like(released)
-
-    return step
-
-
 @pytest.mark.parametrize("plant", [empty_batches_skipped, empty_batches_without_noise])
 def test_an_empty_batch_that_is_no_noisy_step_turns_suite_and_audit_red(plant):
-    with patch.object(GradientSteps, "step", plant(GradientSteps.step)):
+    with plant():
         assert any("empty batch" in str(failure) for failure in batch_failures(recorded(SAMPLED)))
         with stopping_at_the_first_failure(), pytest.raises(ConformanceError):
             check_private_method(SAMPLED, [RECORD])
         assert audit_method(SAMPLED, RECORD, runs=1, samples=4000, draws=200, outside=False).verdict == RED
-
-
-def test_a_method_that_keeps_to_no_batch_is_found():
-    """The coins are right and the sum is over everybody."""
-    original = GradientSteps.step
-    with patch.object(GradientSteps, "step", lambda self, query: original(self, lambda p, _: query(p, None))):
-        assert any("not empty" in str(failure) for failure in batch_failures(recorded(SAMPLED)))

@@ -1,7 +1,6 @@
 """Choices that read private labels: with every release frozen, the model must be the same on any private data."""
 
-from contextlib import ExitStack, contextmanager, nullcontext
-from unittest.mock import patch
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -13,33 +12,16 @@ from graphveil.audit.central.replay import Recording
 from graphveil.audit.result import RED
 from graphveil.audit.settings import audit_settings
 from graphveil.graph.validate import validate
-from graphveil.methods import nip_gnn
 from graphveil.methods.ballot import Ballot
-from graphveil.methods.common import own_predictor, trainer
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.gap import Gap
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
+from tests.audit.mutants.central import epoch_chosen_on_validation_labels
 
 RECORD = NodeLevel(4.0, 1e-4)
-
-
-@contextmanager
-def epoch_chosen_on_validation_labels():
-    """Of all epochs the one with the best accuracy on true validation labels is kept, as the published modes declare."""
-    original = trainer.descend_privately
-
-    def chosen(curator, name, network, inputs, optimizer, progress, **others):
-        best = trainer.BestEpoch(lambda question: question(curator._private), inputs)
-        original(curator, name, network, inputs, optimizer, progress, **{**others, "after_epoch": best})
-        best.restore(network)
-
-    with ExitStack() as stack:
-        for module in (trainer, own_predictor, nip_gnn):
-            stack.enter_context(patch.object(module, "descend_privately", chosen))
-        yield
 
 
 @pytest.mark.parametrize(
@@ -53,8 +35,8 @@ def test_choosing_the_epoch_on_true_validation_labels_is_seen_with_the_settings_
     for plant in (nullcontext, *[epoch_chosen_on_validation_labels] * 3):
         with plant():
             run = Recording(method, plan, data, len(seen))
-            left = Outcome.of(run.run(data, run.recorder), data)
-            seen.append([failure.check for failure in only_releases(run, left)])
+            model = run.run(data, run.recorder)
+            seen.append([failure.check for failure in only_releases(run, model, Outcome.of(model, data))])
     assert not seen[0] and any("leak" in found for found in seen[1:])
 
 

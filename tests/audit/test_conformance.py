@@ -1,4 +1,4 @@
-"""Every sound mode passes; every published mode fails with exactly the codes on its card; every planted bug is caught."""
+"""Every sound mode passes; every published mode fails with exactly the codes on its card."""
 
 import pytest
 
@@ -18,8 +18,7 @@ from graphveil.methods.gap import Gap
 from graphveil.methods.mlp import Mlp
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.privacy.promise import NodeLevel
-from tests.audit.healthy import remembered, stopping_at_the_first_failure
-from tests.audit.mutants import MUTANTS
+from tests.audit.healthy import remembered
 
 OWN = {"steps": 4, "hidden": 4, "epochs": 2}  # hidden and epochs are those of the ordinary network at edge level
 DPDGC = {"steps": 3, "code_steps": 3, "width": 4, "epochs": 2}
@@ -107,11 +106,3 @@ def test_a_failed_check_is_raised_with_its_codes():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_other_seeds_of_the_suite_pass_too(seed):
     check_private_method(GAP, [example_promise(min(GAP.supports, key=str), 12)], seed=seed)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_planted_bugs_are_caught(name):
-    plant, method, promises = MUTANTS[name]
-    remembered(check_private_method, method, *promises)  # healthy without the bug, so it is the bug that is caught
-    with plant(), stopping_at_the_first_failure(), pytest.raises(ConformanceError):
-        check_private_method(method, promises)

@@ -12,7 +12,8 @@ from graphveil.methods.local import LocalRecipe
 from graphveil.methods.lpgnn import Lpgnn
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.local import Local, Part
-from tests.audit.mutants import MORE_MUTANTS, inside
+from tests.audit.mutants import NAMED
+from tests.audit.mutants.local import inside
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +48,9 @@ def test_raw_parts_stay_as_they_are(graph):
     [("second broadcast of clean labels", "histogram-2"), ("true degrees where they are hidden", "model")],
 )
 def test_a_server_that_reads_past_the_reports_leaks(name, where):
-    plant, build, promise = MORE_MUTANTS[name]
-    with plant():
-        found = audit_local(build(), promise)
+    mutant = NAMED[name]
+    with mutant.plant():
+        found = audit_local(mutant.method(), mutant.promise)
     assert found.verdict == RED and {failure.check for failure in found.failures} == {LEAK}
     assert where in {failure.release for failure in found.failures}
 

@@ -20,10 +20,14 @@ from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.edge_rand import EdgeRand
 from graphveil.methods.gap import Gap
 from graphveil.methods.nip_gnn import NipGnn
-from graphveil.privacy.curator import Curator
 from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, RandomizedResponse
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
+from tests.audit.mutants.core import (
+    a_tenth_of_the_noise_on_one_number,
+    half_the_noise_handed_back,
+    half_the_noise_on_the_last_number,
+)
 
 RECORD = NodeLevel(4.0, 1e-4)
 BALLOT = Ballot(steps=4, combiner_steps=4, release_accuracy=True, assume="homophilous")
@@ -56,57 +60,43 @@ def test_every_planned_release_has_its_law(method, promise):
 
 
 def test_every_release_is_drawn_ten_thousand_times_whether_a_history_reaches_it_or_not():
-    run, counted = recorded(BALLOT, RECORD), {}
+    run, counted = recorded(BALLOT, RECORD), []
     real = law_of
 
     def counting(mechanism, clean):
-        law = real(mechanism, clean)
+        law, number = real(mechanism, clean), len(counted)
+        counted.append(0)
         add = law.add
-        law.add = lambda drawn: (counted.update({id(law): counted.get(id(law), 0) + len(drawn)}), add(drawn))
+
+        def counted_add(drawn):
+            counted[number] += len(drawn)
+            add(drawn)
+
+        law.add = counted_add
         return law
 
     with patch("graphveil.audit.central.many_draws.law_of", counting):
         assert not list(many_draws(run))
-    assert len(counted) == len(run.plan.steps) == 11 and min(counted.values()) >= DRAWS == 10_000
-
-
-def divided_by_ten_on_one_number(original):
-    def gaussian(self, sigma, shape):
-        drawn = original(self, sigma, shape)
-        return self.add(drawn / 10, np.zeros(shape), sigma) if np.prod(shape) == 1 else drawn  # on the grid
-
-    return gaussian
+    assert len(counted) == len(run.plan.steps) == 11 and min(counted) >= DRAWS == 10_000
 
 
 def test_noise_divided_by_ten_on_a_release_of_one_number_turns_the_audit_red():
     """Ballot's ``test``: calibration records would pay 28.1 for 4.0."""
-    with patch.object(Noise, "gaussian", divided_by_ten_on_one_number(Noise.gaussian)):
+    with a_tenth_of_the_noise_on_one_number():
         found = audit_method(BALLOT, RECORD, runs=1, samples=10_000, outside=False)
     assert found.verdict == RED
     assert any(f.check == "noise" and f.release == "test" and "scale" in f.detail for f in found.failures)
 
 
 def test_a_curator_that_hands_back_less_noise_than_it_draws_is_found():
-    original = Curator.release
-
-    def release(self, name, query, share=None):
-        return (original(self, name, query, share) + np.asarray(query(self._private))) / 2
-
     run = recorded(Gap(steps=4), RECORD)
-    with patch.object(Curator, "release", release):
+    with half_the_noise_handed_back():
         assert {f.release for f in many_draws(run, 200)} == {"mean", "hop 1", "hop 2"}
 
 
-def test_one_number_of_a_table_without_noise_is_found():
-    original = Noise.gaussian
-
-    def gaussian(self, sigma, shape):
-        drawn = original(self, sigma, shape)
-        drawn.reshape(-1)[-1] *= 0.5
-        return drawn
-
+def test_one_number_of_a_table_without_its_noise_is_found():
     run = recorded(Gap(steps=4), RECORD)
-    with patch.object(Noise, "gaussian", gaussian):
+    with half_the_noise_on_the_last_number():
         assert {f.release for f in many_draws(run)} == {step.name for step in run.plan.steps}
 
 

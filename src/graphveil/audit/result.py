@@ -111,7 +111,7 @@ class Audit:
     @property
     def false_alarm(self) -> float:
         """The probability that all is well and the verdict is red: the errors of the sampled bounds and of the law checks."""
-        return sum(1 - entry.confidence for entry in (*self.evidence, *self.accounting)) + 2e-8 * (1 + len(self.shares))
+        return sum(1 - entry.confidence for entry in (*self.evidence, *self.accounting)) + 4e-8 * (1 + len(self.shares))
 
     @property
     def violated(self) -> bool:

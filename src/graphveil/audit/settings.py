@@ -1,7 +1,8 @@
 """The graphs and hyper-parameters an audit runs with: small, quick, and such that every bound is put to the test.
 
 Steps are long (``LARGE``): with short ones a model says the same after every epoch, and a choice among epochs that reads private
-labels would choose the same one on every graph.
+labels would choose the same one on every graph. Published modes with gaps keep theirs: they declare that choice, and one that
+moves would hide their other gaps behind it.
 
 Mechanisms, sensitivities and accounting do not depend on these sizes; an audit prints them, and ``--set`` overrides them.
 Published modes get caps below the degrees of the graph, since a cap that never bites violates nothing.
@@ -36,7 +37,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
 def audit_settings(method: PrivateMethod) -> dict[str, Any]:
     """The hyper-parameters an audit sets for this method, unless its user has set them."""
     defaults = method.parameter_defaults()
-    wanted = {**SMALL, **LARGE, **SPECIAL.get((method.name, method.mode), {})}
+    wanted = {**SMALL, **({} if method.gaps else LARGE), **SPECIAL.get((method.name, method.mode), {})}
     untouched = {name for name, value in method.get_params().items() if value == defaults[name]}
     if defaults.get("hidden", 1) is None:
         untouched.discard("hidden")  # no hidden layer is the default, and small enough

@@ -12,10 +12,10 @@ from graphveil.audit.central.lock_step import declared_pair, lock_step
 from graphveil.audit.central.many_draws import DRAWS, many_draws
 from graphveil.audit.central.one_run import one_run_audit
 from graphveil.audit.central.replay import Recording
-from graphveil.audit.result import Audit
+from graphveil.audit.result import Audit, Evidence, Failure
 from graphveil.audit.settings import audit_settings, awkward_nodes, dense
 from graphveil.audit.witnesses import witnesses
-from graphveil.errors import InputError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.validate import validate
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
@@ -88,19 +88,24 @@ def audit_central(
         tell("conformance", 0, 1)
         report = inspect_method(method, [promise], seed, (data, names))
         tell("conformance", 1, 1)
-        tell("draws", 0, 1)
+        accounted, failures = declared_pair(plan, samples, seed)
+        evidence: list[Evidence] = []
         run = Recording(method, plan, data, seed)
-        run.run(data, run.recorder)
-        for failure in many_draws(run, draws):
-            report.add(plan, failure)
-        tell("draws", 1, 1)
-        evidence, failures = lock_step(method, plan, data, names, runs, samples, seed, tell)
-        accounted, understated = declared_pair(plan, samples, seed)
-        failures = [*report.failures, *failures, *understated]
-        if outside and plan.steps:
-            tell("one run", 0, 1)
-            evidence.append(one_run_audit(method, promise, seed))
-            tell("one run", 1, 1)
+        try:
+            tell("draws", 0, 1)
+            run.run(data, run.recorder)
+            for failure in many_draws(run, draws):
+                report.add(plan, failure)
+            tell("draws", 1, 1)
+            evidence, found = lock_step(method, plan, data, names, runs, samples, seed, tell)
+            failures += found
+            if outside and plan.steps:
+                tell("one run", 0, 1)
+                evidence.append(one_run_audit(method, promise, seed))
+                tell("one run", 1, 1)
+        except PrivacyError as error:  # a run that the curator refuses shows nothing more
+            report.add(plan, Failure("refused", "", str(error)))
+        failures = [*report.failures, *failures]
     return Audit(
         method=method.name,
         mode=method.mode,

@@ -7,6 +7,8 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -153,7 +155,7 @@ def _check_promise(
         *batch_failures(run),
     ):
         report.add(plan, failure)
-    for failure in only_releases(run, left):
+    for failure in only_releases(run, model, left):
         report.add(plan, failure)
     for neighbour in neighbours(data, names, promise, seed, plan.weaker):
         for failure in _replay(run, neighbour, left, report):
@@ -184,8 +186,8 @@ def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: 
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({neighbour.story})")
 
 
-def only_releases(run: Recording, left: Outcome) -> Iterable[Failure]:
-    """With all releases frozen the model is the same on any private data, not on a neighbour alone.
+def only_releases(run: Recording, before: Model, left: Outcome) -> Iterable[Failure]:
+    """With all releases frozen the model, and what is saved of it, is the same on any private data, not on a neighbour alone.
 
     A choice that reads private labels (an epoch, a mode) seldom turns on one record; it does on everybody's.
     """
@@ -197,8 +199,16 @@ def only_releases(run: Recording, left: Outcome) -> Iterable[Failure]:
         except (Diverged, PrivacyError) as error:
             yield Failure("path", "", f"{error} ({EVERYBODY})")
             return
-        for what in left.of_the_model(model):
+        saved = ["the saved run"] if saved_files(model) != saved_files(before) else []
+        for what in left.of_the_model(model) + saved:
             yield Failure("leak", "", f"{what} depends on private data beyond the releases ({EVERYBODY})")
+
+
+def saved_files(model: Model) -> dict[str, bytes]:
+    """What :meth:`Model.save` writes, by the names of the files."""
+    with TemporaryDirectory() as folder:
+        model.save(Path(folder) / "run")
+        return {file.name: file.read_bytes() for file in sorted((Path(folder) / "run").iterdir())}
 
 
 def _repeats(run: Recording) -> Iterable[Failure]:

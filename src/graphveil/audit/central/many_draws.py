@@ -56,7 +56,8 @@ def many_draws(run: Recording, draws: int = DRAWS) -> Iterator[Failure]:
         answer = answer_of(step, run)
         if answer is None:  # a set that no history has shown
             continue
-        law, times = None, min(draws, MOST // max(np.size(answer), 1)) / (CURATORS * steps_of(step))
+        size = getattr(getattr(step, "mechanism", None), "pairs", np.size(answer))  # a set is as large as it could be
+        law, times = None, min(draws, MOST // max(size, 1)) / (CURATORS * steps_of(step))
         for curator, tape in curators(run, CURATORS, partial(ManyDraws, max(math.ceil(times), 1))):
             handed = all_steps(curator, step, answer)
             if not np.array_equal(handed, tape.drawn[-1]):

@@ -36,7 +36,7 @@ from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Plan
 
 CHECK = "client"
-SAME_COINS = 24  # answers that are compared, each with other coins
+SAME_COINS, FEWER, SMALL = 24, 4, 500  # answers that are compared, each with other coins; fewer above so many vertices
 HOLDERS = 4
 
 
@@ -66,7 +66,7 @@ def on_neighbouring_records(
         asked = Round.of(plan.release(name))
         if isinstance(asked.randomizer, ReadsEverybody):
             continue
-        for coins in range(seed, seed + SAME_COINS):
+        for coins in range(seed, seed + (SAME_COINS if graph.nodes <= SMALL else FEWER)):
             before = _answers(method, graph, plan, asked, broadcast, coins)
             for part in Part:
                 for vertex, other in _neighbours(graph, asked, part):

@@ -1,0 +1,161 @@
+"""Bugs of central methods: sensitivities, clipping, and choices that read private data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from importlib import import_module
+from unittest.mock import patch
+
+import numpy as np
+
+from graphveil.methods import gap, nip_gnn
+from graphveil.methods.ballot import algorithm as ballot
+from graphveil.methods.ballot.combiner import Combiner
+from graphveil.methods.common import aggregation, own_predictor, trainer
+from tests.audit.mutants.planting import planted
+
+
+@contextmanager
+def epoch_chosen_on_validation_labels() -> Iterator[None]:
+    """Of all epochs the one with the best accuracy on true validation labels is kept, as the published modes declare."""
+    original = trainer.descend_privately
+
+    def chosen(curator, name, network, inputs, optimizer, progress, **others):  # type: ignore[no-untyped-def]
+        best = trainer.BestEpoch(lambda question: question(curator._private), inputs)
+        original(curator, name, network, inputs, optimizer, progress, **{**others, "after_epoch": best})
+        best.restore(network)
+
+    with ExitStack() as stack:
+        for module in (trainer, own_predictor, nip_gnn):
+            stack.enter_context(patch.object(module, "descend_privately", chosen))
+        yield
+
+
+@planted(ballot.Election, "chosen_mode")
+def mode_chosen_on_true_labels(original):
+    """Ballot looks at the classes themselves instead of at its noisy test."""
+
+    def chosen(self, poll):
+        labels = self.curator._private.labels[self.curator.masks["calibration"]]
+        return ballot.Mode.FEATURES if np.mean(labels) > 0.5 else ballot.Mode.HOMOPHILOUS
+
+    return chosen
+
+
+@planted(ballot.tally, "ballot_sum")
+def ballots_weigh_too_much(original):
+    return lambda *arguments: 1.5 * original(*arguments)
+
+
+@planted(Combiner, "gradient_sum")
+def combiner_not_clipped(original):
+    return lambda self, z, table, labels, clip: original(self, z, 30 * table, labels, None)
+
+
+@planted(own_predictor, "unit_rows")
+def rows_at_full_length(original):
+    """The mean is taken of rows that were never brought to length 1."""
+    return lambda rows: rows
+
+
+@planted(own_predictor, "release_centre")
+def mean_over_the_true_count(original):
+    """The noisy sum is divided by how many people really have features."""
+
+    def centre(curator, *arguments):
+        present = int(curator._private.rows.occupied().sum())
+        return original(curator, *arguments) * (curator.facts.nodes / max(present, 1))
+
+    return centre
+
+
+@contextmanager
+def clipping_skipped() -> Iterator[None]:
+    """Per-example gradients enter the sum at full length."""
+    import graphveil.learn as learn
+
+    original = learn.clipped_gradient_sum
+    with patch.object(
+        learn, "clipped_gradient_sum", lambda network, x, y, clip, *rest: original(network, x, y, None, *rest)
+    ):
+        yield
+
+
+@contextmanager
+def root_of_the_degree_taken_twice() -> Iterator[None]:
+    """sqrt(D) where the squared sensitivity is D: the root of an already rooted bound."""
+    original = aggregation.hop_sensitivity
+    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: math.sqrt(original(promise, hop))):
+        yield
+
+
+@contextmanager
+def undirected_edge_counted_once() -> Iterator[None]:
+    """One friendship moves two rows, the noise covers one."""
+    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: 1.0):
+        yield
+
+
+@contextmanager
+def data_dependent_max_degree() -> Iterator[None]:
+    """Messages are scaled by the largest degree that happens to be in the data."""
+    original = aggregation.aggregate
+
+    def aggregate(lists, rows, promise):  # type: ignore[no-untyped-def]
+        largest = max(int(lists.out_degrees.max()), 1)
+        return original(lists, rows, promise) * (12 / largest)
+
+    with patch.object(gap, "aggregate", aggregate):
+        yield
+
+
+@contextmanager
+def nan_feature_let_through() -> Iterator[None]:
+    """Non-finite rows are neither refused nor zeroed."""
+    from graphveil.graph import DenseRows
+
+    validation = import_module("graphveil.graph.validate")
+
+    trusting = lambda x, nodes, on_bad_rows: (DenseRows(x), np.zeros(nodes, dtype=bool))
+    with patch.object(validation, "_rows", trusting):
+        yield
+
+
+@contextmanager
+def mean_instead_of_sum() -> Iterator[None]:
+    """The gradient is averaged over the records that happen to be there, then scaled back by a public size."""
+    import graphveil.learn as learn
+
+    original = learn.clipped_gradient_sum
+
+    def averaged(network, inputs, targets, clip, *rest):  # type: ignore[no-untyped-def]
+        there = int((np.asarray(targets) >= 0).sum())
+        return original(network, inputs, targets, clip, *rest) * (len(targets) / max(there, 1))
+
+    with patch.object(learn, "clipped_gradient_sum", averaged):
+        yield
+
+
+@contextmanager
+def nodes_in_no_mask_not_charged() -> Iterator[None]:
+    """The mean reads everybody, the plan charges only those in a mask."""
+    original = own_predictor.mean_release
+
+    def release(*arguments):  # type: ignore[no-untyped-def]
+        honest = original(*arguments)
+        return replace(honest, sensitivity={k: v for k, v in honest.sensitivity.items() if k != "other"})
+
+    with patch.object(own_predictor, "mean_release", release):
+        yield
+
+
+@contextmanager
+def group_counted_as_one_row() -> Iterator[None]:
+    """Lemma G forgotten: the noise covers one row, a person touches several."""
+    from graphveil.methods.dp_sage import DpSage
+
+    with patch.object(DpSage, "group", lambda self, promise: (1, 0)):
+        yield
