@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from graphveil.audit import audit_method
 from graphveil.audit.central.batches import batch_failures
@@ -55,7 +56,7 @@ def wrong_coins(draw):
     before = []
 
     def coins(self, rate, size):
-        before.append(np.asarray(draw(self.uniform(size), rate, size, before)))
+        before.append(np.asarray(draw(ndtr(self.gaussian(1.0, size)), rate, size, before)))
         return before[-1]
 
     return patch.object(Noise, "coins", coins)

@@ -206,8 +206,10 @@ def one_draw_for_all_numbers() -> Iterator[None]:
 def signs_instead_of_gaussians() -> Iterator[None]:
     """Noise of the right variance and the wrong law."""
 
+    original = Noise.gaussian
+
     def signs(self: Noise, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
-        return self._on_grid(np.sign(self.uniform(int(np.prod(shape))) - 0.5).reshape(shape), sigma)
+        return self.add(sigma * np.sign(original(self, sigma, shape)), np.zeros(shape), sigma)  # on the grid
 
     with patch.object(Noise, "gaussian", signs):
         yield
@@ -226,7 +228,7 @@ def batches_of_fixed_size() -> Iterator[None]:
 
     def coins(self: Noise, rate: float, size: int) -> np.ndarray:
         chosen = np.zeros(size, dtype=bool)
-        chosen[np.argsort(self.uniform(size))[: round(rate * size)]] = True
+        chosen[np.argsort(self.gaussian(1.0, size))[: round(rate * size)]] = True
         return chosen
 
     with patch.object(Noise, "coins", coins):
@@ -257,7 +259,7 @@ def noise_that_remembers() -> Iterator[None]:
         key = tuple(np.atleast_1d(shape))
         mixed = 0.6 * last.get(key, fresh) + 0.8 * fresh if key in last else fresh
         last[key] = mixed
-        return self._on_grid(mixed.copy(), sigma)
+        return self.add(sigma * mixed, np.zeros(shape), sigma)  # on the grid
 
     with patch.object(Noise, "gaussian", gaussian):
         yield

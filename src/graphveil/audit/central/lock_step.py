@@ -11,7 +11,8 @@ worlds once. The adversary is told the coins of the others, as the accounting al
 
 *Declared pair*: each release is taken at the declared sensitivity of the record that pays most, and the pair of worlds that the
 proofs call worst is sampled. That is the accounting itself, computed by drawing instead of by formula: a bound above the
-accounted epsilon means that the accountant understates. Tests: ``tests/audit/test_lock_step.py``.
+accounted epsilon means that the accountant understates; it must be found twice, with fresh draws, so that chance does so with
+probability 1e-8 and not 1e-4. Tests: ``tests/audit/test_lock_step.py``.
 """
 
 from __future__ import annotations
@@ -125,10 +126,12 @@ def declared_pair(plan: Plan, samples: int | None, seed: int) -> tuple[list[Evid
         laws = max((declared_laws(plan, kind) for kind in plan.kinds), key=realised_mu, default=[])
     if not laws:
         return [], []
-    draws = samples or affordable_samples(laws)
-    here, there = sample_scores(laws, draws, Noise(7_000_001 * (seed + 1)), plan.sampled)
-    bound = likelihood_lower_bound(here, there, plan.promise.target_delta, seed)
-    accounted = plan.epsilon()
+    draws, accounted = samples or affordable_samples(laws), plan.epsilon()
+    for coins in (7_000_001 * (seed + 1), 7_000_003 * (seed + 1)):  # what refutes the accounting must do so twice
+        scores = sample_scores(laws, draws, Noise(coins), plan.sampled)
+        bound = likelihood_lower_bound(*scores, plan.promise.target_delta, seed)
+        if bound.epsilon <= accounted * (1 + 1e-6):
+            break
     how = f"{draws} draws per world from the worst pair of the declared sensitivities; accounted {accounted:.4g}"
     failures = []
     if bound.epsilon > accounted * (1 + 1e-6):
