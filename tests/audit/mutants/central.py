@@ -88,14 +88,14 @@ def clipping_skipped() -> Iterator[None]:
 def root_of_the_degree_taken_twice() -> Iterator[None]:
     """sqrt(D) where the squared sensitivity is D: the root of an already rooted bound."""
     original = aggregation.hop_sensitivity
-    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: math.sqrt(original(promise, hop))):
+    with patch.object(aggregation, "hop_sensitivity", lambda *args: math.sqrt(original(*args))):
         yield
 
 
 @contextmanager
 def undirected_edge_counted_once() -> Iterator[None]:
     """One friendship moves two rows, the noise covers one."""
-    with patch.object(aggregation, "hop_sensitivity", lambda promise, hop: 1.0):
+    with patch.object(aggregation, "hop_sensitivity", lambda *args: 1.0):
         yield
 
 
