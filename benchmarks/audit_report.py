@@ -30,8 +30,7 @@ Sound modes with {seeds} seeds (graph, neighbours, noise and coins drawn anew): 
 By the confidence levels used, the expected number of false alarms in these audits is at most {bound:.2g}.
 """
 MUTANTS = """
-Planted bugs are kept in `tests/audit/mutants.py`; each turns the audit red while the healthy code beside it is green:
-`pytest tests/audit/test_audit_mutants.py`.
+Planted bugs are kept in `tests/audit/mutants`; which check catches each is in [mutants.md](mutants.md).
 """
 
 
