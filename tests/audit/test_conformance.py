@@ -90,7 +90,12 @@ def test_published_modes_fail_with_exactly_the_gaps_of_their_plans_and_of_their_
     for guarantee in sorted(method.supports, key=str):
         promise = example_promise(guarantee, 12)
         expected = {gap.code for gap in method.plan(method.facts(data), promise).gaps}
-        assert inspect_method(method, [promise], on=(data, names)).codes == expected, guarantee
+        found: set[str] = set()
+        for seed in range(3):  # a history may pass by a gap, three do not
+            found |= inspect_method(method, [promise], seed=seed, on=(data, names)).codes
+            if found == expected:
+                break
+        assert found == expected, guarantee
         shown |= expected
     on_card = {gap.code for gap in method.gaps}
     assert shown < on_card if method in EXPOSED else shown == on_card

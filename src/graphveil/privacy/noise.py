@@ -2,7 +2,7 @@
 
 Three dangers are closed here. *Predictable noise*: the stream is AES-128 in counter mode, keyed by operating-system entropy; a
 seed may be given for research and is then reported. *Repeated noise*: a process that was forked draws under a key of its own, and
-a copy or a pickle of an unseeded stream is refused. *Floating point*: the set of doubles ``value + noise`` can reach depends on
+copies and pickles are refused. *Floating point*: the set of doubles ``value + noise`` can reach depends on
 ``value`` (Mironov 2012), so a value is rounded to a public power-of-two grid and the noise is a whole number of its cells, each
 number with its ideal probability (``samplers.py``); IEEE addition rounds the exact sum and is a function of it. Rounding can push
 two neighbouring values apart by one cell per coordinate, and the sampler errs a little: ``gaussian_overhead`` and
@@ -33,6 +33,9 @@ from graphveil.errors import InputError, PrivacyError
 GRID_BITS = 40
 ERROR = 1e-13  # relative, of the probability of every number that is drawn
 KEY_BITS = 128
+LARGEST = (
+    2.0**100
+)  # scales from zero that a value may lie; farther ones are moved there, which brings none further apart
 COIN = 2.0**-53  # uniform numbers are multiples of this
 LARGEST_LOCAL_EPSILON = 30.0  # e^-30 is 843 coins; much smaller probabilities cannot be drawn
 
@@ -41,7 +44,7 @@ Array = NDArray[np.float64]
 
 def grid(scale: float) -> float:
     """The public grid for noise of this scale: the power of two about 2^-40 below it."""
-    if not (math.isfinite(scale) and scale > 0):
+    if not 2.0**-900 < scale < 2.0**900:  # far inside the doubles: neither cells nor values in cells overflow
         raise PrivacyError(f"a noise scale must be positive and finite, got {scale}; nothing was released")
     return math.ldexp(1.0, math.frexp(scale)[1] - 1 - GRID_BITS)
 
@@ -99,6 +102,14 @@ def _unit_laplace(x: Any) -> Array:
     return np.asarray(np.where(np.asarray(x) < 0, tail, 1 - tail))
 
 
+_forks = [0]  # between this process and the first one; a pid alone comes again, in another namespace or later
+os.register_at_fork(after_in_child=lambda: _forks.__setitem__(0, _forks[0] + 1))
+
+
+def _process() -> tuple[int, int]:
+    return os.getpid(), _forks[0]
+
+
 class Noise:
     """A stream of secret random numbers; equal seeds give equal streams."""
 
@@ -109,16 +120,17 @@ class Noise:
         self._start()
 
     def _start(self) -> None:
-        self._process, key = os.getpid(), secrets.randbits(KEY_BITS)
+        process, key = _process(), secrets.randbits(KEY_BITS)
         if self.seed is not None:  # for research
             words = np.random.SeedSequence(self.seed).generate_state(4, np.uint32)
             key = sum(int(word) << (32 * place) for place, word in enumerate(words))
         self._stream = np.random.Generator(AESCounter(key=key))
+        self._process = process  # last: another thread of a fork must not take the parent's stream for its own
 
     @property
     def _generator(self) -> np.random.Generator:
         """The stream of this process: a fork that went on with its parent's would draw the same noise."""
-        if self._process != os.getpid():
+        if self._process != _process():
             if self.seed is not None:
                 raise PrivacyError(
                     "a seeded stream was forked: both processes would draw the same noise, give each its own"
@@ -127,9 +139,7 @@ class Noise:
         return self._stream
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.seed is None:
-            raise PrivacyError("a copy of a noise stream would draw the same noise again: make a new one, Noise()")
-        return super().__reduce_ex__(protocol)
+        raise PrivacyError("a copy of a noise stream would draw the same noise again: make a new one, Noise()")
 
     def gaussian(self, sigma: float, shape: int | tuple[int, ...]) -> Array:
         """Independent N(0, sigma^2) entries on the grid."""
@@ -191,6 +201,8 @@ class Noise:
         Whole stretches of about 1 / rate failures are coins, since the law has no memory; the rest of a stretch is uniform,
         accepted with (1 - rate)^rest.
         """
+        if not 0 < rate < 1:
+            raise PrivacyError(f"a rate must lie between 0 and 1, got {rate}")
         stretch, failure = max(1, round(1 / rate)), math.log1p(-rate)
         gaps = np.zeros(size, dtype=np.int64)
         going = np.arange(size)
@@ -220,6 +232,7 @@ class Noise:
         rounded = np.array(value, dtype=np.float64)
         if rounded.shape != noise.shape:
             raise PrivacyError(f"the value has shape {rounded.shape}, the noise {noise.shape}; nothing was released")
+        np.clip(rounded, -LARGEST * scale, LARGEST * scale, out=rounded)
         rounded *= 1 / cell
         np.rint(rounded, out=rounded)
         rounded *= cell

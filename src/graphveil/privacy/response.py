@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from graphveil.privacy.noise import COIN, Array, Noise
 
+GAP_ERROR = 4e-14  # in log-ratios, of bits that are flipped by their gaps (``Noise.positions``)
+
 
 def coin_below(probability: float) -> float:
     """A coin probability one to two grid steps below this one."""
@@ -84,14 +86,14 @@ class BitFlips:
     @cached_property
     def flip(self) -> float:
         flip = coin_above(1 / (math.exp(self.budget) + 1) if self.budget < 700 else 0.0)
-        while math.log((1 - flip) / flip) > self.budget:
+        while math.log((1 - flip) / flip) > max(self.budget - GAP_ERROR, 0.0):
             flip += COIN
         return flip
 
     @property
     def epsilon(self) -> float:
-        """The log-ratio that is really drawn."""
-        return math.log((1 - self.flip) / self.flip)
+        """The log-ratio that is really drawn, at most."""
+        return min(math.log((1 - self.flip) / self.flip) + GAP_ERROR, self.budget)
 
     def draw(self, ones: Any, bits: int, noise: Noise) -> NDArray[np.int64]:
         """The sorted places of the ones among ``bits`` bits after the flips; ``ones`` are sorted places, too.

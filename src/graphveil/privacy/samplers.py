@@ -12,12 +12,12 @@ geometric of ratio exp(-K / S^2), whose binary digits are independent coins, acc
 *Error.* The table is whole numbers, its chances are exact to 2^-74; acceptance compares 62 bits with a double, coins of the tail
 are exact to a relative 2^-62. So every P(k) is within a relative ``noise.ERROR`` of the ideal wherever that is at least 2^-100:
 12 scales of a Gaussian, 69 of a Laplace. Beyond, a Laplace number errs no more per stage, a Gaussian one, x scales out, by
-x^2 2^-52.
+x^2 2^-52 up to 38 scales (2^-1042), where it ends.
 
 *What that costs.* Let the laws P, Q of a release of d numbers on two neighbours be mu-GDP, and P', Q' those really drawn, within
 factors 1 +- g, g = d ERROR. For a test S of level a' = P'(S): P(S) <= (1 + g) a' and 1 - P(S) >= (1 - a') / (1 + g), so its
 normal quantile differs by at most g min(F, 1 - F) / f <= 1.26 g (F, f: the normal law and density), and that of its power too:
-(mu + 3 g)-GDP for g <= 0.01. For Laplace, log-ratios grow by 2 g.
+(mu + 3 g)-GDP for g <= 0.01 (3 for 2.52: terms in g^2). For Laplace, log-ratios grow by 2 g. Real errors are near 1e-15.
 Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.py``; cost: ``benchmarks/noise.py``.
 """
 
@@ -140,8 +140,8 @@ def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
 
 def _beyond(table: Table, words: Stream) -> int:
     """The magnitude of a number beyond the table, or 0 if it was not accepted and the draw starts again."""
-    more = sum(1 << digit for digit, chance in enumerate(tail_digits(table)) if _shows(chance, words(2)))
-    kept = _shows(math.exp(-0.5 * (more / table.scale) ** 2), words(2))
+    more = sum(1 << digit for digit, chance in enumerate(tail_digits(table)) if _shows(chance, words))
+    kept = _shows(math.exp(-0.5 * (more / table.scale) ** 2), words)
     return int(table.cells * CELL) + more if kept else 0
 
 
@@ -152,15 +152,20 @@ def tail_digits(table: Table) -> list[float]:
 
 
 def coin(chance: float) -> tuple[int, int]:
-    """A chance as so many leading zeros of one word and a threshold for 63 bits of another: small chances keep their digits."""
-    zeros = min(max(0, -math.frexp(chance)[1]), 63)
+    """A chance as so many leading zero bits and a threshold for the 63 bits after them: small chances keep their digits."""
+    zeros = max(0, -math.frexp(chance)[1])
     return zeros, round(math.ldexp(chance, zeros + 63))
 
 
-def _shows(chance: float, pair: Words) -> bool:
+def _shows(chance: float, words: Stream) -> bool:
+    if chance == 0.0:  # below the smallest double: more than 38 scales
+        return False
     zeros, below = coin(chance)
-    first, second = pair.tolist()
-    return bool(first >> (64 - zeros) == 0 and second >> 1 < below)
+    while zeros > 0:
+        if int(words(1)[0]) >> (64 - min(zeros, 64)):
+            return False
+        zeros -= 64
+    return int(words(1)[0]) >> 1 < below
 
 
 SPARE = 2  # words after the first that one draw may read

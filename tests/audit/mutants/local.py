@@ -15,6 +15,7 @@ from graphveil.exchange.randomizers import BucketResponse, Contacts, EdgeListRes
 from graphveil.exchange.report import Report
 from graphveil.exchange.server import Server
 from graphveil.privacy.local import Part
+from graphveil.privacy.noise import grid
 from tests.audit.mutants.planting import planted
 
 
@@ -32,7 +33,8 @@ def noisy_lists_keep_every_contact(original):
 @planted(LaplaceRows, "randomize")
 def half_of_the_laplace_noise(original):
     def randomize(self, records, broadcast, rng):
-        return (original(self, records, broadcast, rng) + self.clean(records, broadcast)[0]) / 2
+        halved = (original(self, records, broadcast, rng) + self.clean(records, broadcast)[0]) / 2
+        return np.rint(halved / grid(self.scale)) * grid(self.scale)
 
     return randomize
 

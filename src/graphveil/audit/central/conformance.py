@@ -208,7 +208,10 @@ def saved_files(model: Model) -> dict[str, bytes]:
     """What :meth:`Model.save` writes, by the names of the files."""
     with TemporaryDirectory() as folder:
         model.save(Path(folder) / "run")
-        return {file.name: file.read_bytes() for file in sorted((Path(folder) / "run").iterdir())}
+        published = sorted(
+            file for file in (Path(folder) / "run").iterdir() if file.is_file()
+        )  # the curator's folder stays
+        return {file.name: file.read_bytes() for file in published}
 
 
 def _repeats(run: Recording) -> Iterable[Failure]:

@@ -87,7 +87,7 @@ def steps_of(step: Release | Slot) -> int:
 
 def all_steps(curator: Curator, step: Release | Slot, answer: Any, rows: int | None = None) -> Any:
     """Release a step of the plan, all of it if it is a session, over so many rows; the last value that comes back."""
-    share = min(step.max_share, SHARE) if isinstance(step, Slot) else None
+    share = max(step.min_share, min(step.max_share, SHARE)) if isinstance(step, Slot) else None
     session = step.steps > 0 if isinstance(step, Slot) else step.mechanism.sums is not None
     if not session:
         return curator.release(step.name, lambda _: answer, share)

@@ -12,6 +12,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Contacts, Randomizer, Unit, contact_lists
+from graphveil.graph.lists import on_grid
 from graphveil.privacy.accounting.loss import gaussian_epsilon, gaussian_mu
 from graphveil.privacy.noise import Array, Noise, gaussian_overhead, grid
 
@@ -21,8 +22,9 @@ class NeighbourMean(Randomizer):
     """mean over the list of released rows of norm at most 1, plus N(0, sigma^2), sigma = (2/degree)/mu(epsilon, delta).
 
     Lemma: swapping one of ``degree`` contacts moves the mean by at most 2/degree, attained by opposite rows, so the list is
-    mu-GDP: delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2), exactly. The degree is public; somebody
-    without contacts reports noise of degree 1. Rounding to the grid is covered. Test: ``test_edge_randomizers.py``.
+    mu-GDP: delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2), exactly. Rows are truncated to the grid
+    2^-24, so that sums do not depend on an order; rounding of the mean is covered. The degree is public; somebody without
+    contacts reports noise of degree 1. Test: ``test_edge_randomizers.py``.
     """
 
     kind: ClassVar[str] = "neighbour-mean"
@@ -59,7 +61,7 @@ class NeighbourMean(Randomizer):
         rows = np.asarray(broadcast, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InputError(f"the broadcast must give every slot a row of {self.width} numbers")
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+        rows = on_grid(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0))  # so that sums are exact
         sums = lists.within(len(rows)).matrix(len(rows)) @ rows
         return np.asarray(sums / np.maximum(lists.degrees, 1)[:, None])
 
