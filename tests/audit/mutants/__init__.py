@@ -23,7 +23,7 @@ from graphveil.methods.lpgnn import Lpgnn
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.local import Local
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
-from tests.audit.mutants import central, core, local, saving
+from tests.audit.mutants import central, core, late, local, saving
 from tests.audit.mutants.planting import Plant
 
 CORE, CENTRAL, SAVING = "privacy core", "central methods", "saving and prediction"
@@ -258,6 +258,21 @@ MUTANTS = (
         RECORD,
         "publication",
         "audits give every node its own prediction and publish none",
+    ),
+    Mutant("noise above zero", CORE, late.noise_above_zero, own, RECORD),
+    Mutant("noise cut at two sigma", CORE, late.noise_cut_at_two_sigma, own, RECORD, "draws"),
+    Mutant("Laplace noise above zero", RANDOMIZERS, late.laplace_noise_above_zero, recipe, LISTS, "local"),
+    Mutant("larger batches than planned", CORE, late.larger_batches_than_planned, sampled, RECORD, "batches"),
+    Mutant("fewer flips", RANDOMIZERS, late.fewer_flips, rr_edges, ALL, "local"),
+    Mutant("weights by the lists of others", CENTRAL, late.weights_by_the_lists_of_others, small_gap, RECORD),
+    Mutant("reports in the order of contacts", CLIENTS, late.reports_in_the_order_of_contacts, buckets, ALL, "clients"),
+    Mutant(
+        "people without contacts keep their label",
+        CLIENTS,
+        late.people_without_contacts_keep_their_label,
+        hidden_lengths,
+        LISTS,
+        "clients",
     ),
 )
 NAMED = {mutant.name: mutant for mutant in MUTANTS}

@@ -103,7 +103,7 @@ def label_rides_on_the_list(original):
         report = original(self, round, broadcast)
         if round.part is not Part.EDGES or Part.LABELS not in self._records:
             return report
-        values = report.values + 1e-6 * self._records[Part.LABELS][:, None]
+        values = report.values + 2.0**-20 * self._records[Part.LABELS][:, None]
         return Report(report.round, report.ids, values, report.holder)
 
     return randomize

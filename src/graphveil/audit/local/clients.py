@@ -3,10 +3,11 @@
 Exact ratios are about randomizers, a replay is about the server; between them stands the client, which chooses whom it reports
 and what it gives to the randomizer. Two checks, both on clients as they are.
 
-*Neighbouring records.* The clients of several holders answer every round; then one vertex has another record in one part, and
-they answer again with the same coins and broadcasts. A round of another part must be answered in the same words. In a round of
-this part the same people report, lists of public length keep it, and everybody else's report is the same. The vertex that
-changes is the last one that the round asks, so that its record cannot shift the coins of others. Exact: no false alarms.
+*Neighbouring records.* The clients of several holders answer every round, with reports that their randomizers can have made; then
+one vertex has another record in one part, and they answer again with the same coins and broadcasts. A round of another part must
+be answered in the same words. In a round of this part the same people report, lists of public length keep it, and everybody
+else's report is the same. The vertex that changes is the last one that the round asks, so that its record cannot shift the coins
+of others. Exact: no false alarms.
 
 *Whole reports.* A client that holds many copies of the two worst records answers once; its reports must follow the densities
 whose ratio is bounded by epsilon (``exact_ratios.py``), so what is bounded is the ratio of what was sent.
@@ -23,6 +24,7 @@ import numpy as np
 
 from graphveil.audit.result import Failure
 from graphveil.exchange.client import Client
+from graphveil.exchange.collector import Collector
 from graphveil.exchange.randomizers import BucketResponse, EdgeListResponse
 from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.randomizers.categories import owns
@@ -62,14 +64,21 @@ def on_neighbouring_records(
     method: LocalMethod, graph: Graph, plan: Plan, broadcasts: Mapping[str, Any], seed: int
 ) -> Iterator[Failure]:
     """What the clients' answers show besides each vertex's own randomised record."""
+    hidden = any(
+        getattr(step.mechanism, "lengths", "public") == "hidden"
+        for step in (plan.release(one.name) for one in plan.steps)
+    )
     for name, broadcast in broadcasts.items():
         asked = Round.of(plan.release(name))
         if isinstance(asked.randomizer, ReadsEverybody):
             continue
         for coins in range(seed, seed + (SAME_COINS if graph.nodes <= SMALL else FEWER)):
             before = _answers(method, graph, plan, asked, broadcast, coins)
+            if refused := _refused(asked, before, graph.nodes):
+                yield Failure(CHECK, name, f"clients send what their randomizer cannot have made: {refused}")
+                return
             for part in Part:
-                for vertex, other in _neighbours(graph, asked, part):
+                for vertex, other in _neighbours(graph, asked, part, hidden):
                     after = _answers(method, other, plan, asked, broadcast, coins)
                     found = _difference(asked, before, after, vertex if part is asked.part else None)
                     if found:
@@ -81,6 +90,14 @@ def _answers(method: LocalMethod, graph: Graph, plan: Plan, asked: Round, broadc
     """Everybody's reports: several holders, fresh clients, these coins."""
     holders = np.arange(graph.nodes) * HOLDERS // graph.nodes
     return method.clients(graph, plan, Noise(coins), holders).answer(asked, broadcast)
+
+
+def _refused(asked: Round, reports: list[Report], slots: int) -> str:
+    """What a collector has against these reports, order within a list included."""
+    collector = Collector([asked], slots)
+    for report in reports:
+        collector.accept(report)
+    return str(collector.refused[0]) if collector.refused else ""
 
 
 def _difference(asked: Round, before: list[Report], after: list[Report], changed: int | None) -> str:
@@ -110,8 +127,11 @@ def _row(report: Report, number: int) -> np.ndarray:
     return np.sort(row) if isinstance(report.values, Contacts) else row
 
 
-def _neighbours(graph: Graph, asked: Round, part: Part) -> Iterator[tuple[int, Graph]]:
-    """Graphs in which one vertex has another record of this part: another class, the shortest or longest row, one contact."""
+def _neighbours(graph: Graph, asked: Round, part: Part, hidden: bool) -> Iterator[tuple[int, Graph]]:
+    """Graphs in which one vertex has another record of this part: another class, the shortest or longest row, one contact.
+
+    Where lengths of lists are ``hidden``, also one contact less.
+    """
     labelled = (graph.masks["train"] | graph.masks["calibration"]) & (graph.labels >= 0)
     reporting = np.flatnonzero(labelled) if Part.LABELS in (part, asked.part) else np.arange(graph.nodes)
     last = int(reporting[-1])
@@ -126,6 +146,18 @@ def _neighbours(graph: Graph, asked: Round, part: Part) -> Iterator[tuple[int, G
             yield last, replace(graph, rows=graph.rows.take(chosen))
     else:
         yield from _exchanged(graph, getattr(asked.randomizer, "owned", False))
+        if hidden:
+            yield _dropped(graph, reporting)
+
+
+def _dropped(graph: Graph, reporting: np.ndarray) -> tuple[int, Graph]:
+    """The one of those who report with the shortest list (that is not empty) loses its first contact."""
+    senders, receivers = graph.lists.edge_index()
+    lengths = np.bincount(senders, minlength=graph.nodes)
+    some = reporting[lengths[reporting] > 0]
+    vertex = int(some[lengths[some].argmin()])
+    kept = np.arange(len(senders)) != np.flatnonzero(senders == vertex)[0]
+    return vertex, replace(graph, lists=Lists.from_edge_index(np.stack([senders[kept], receivers[kept]]), graph.nodes))
 
 
 def _exchanged(graph: Graph, owned: bool) -> Iterator[tuple[int, Graph]]:
