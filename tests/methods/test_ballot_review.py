@@ -97,12 +97,13 @@ def test_p3_query_labels_are_read_by_nothing_but_a_released_accuracy(data):
     relabelled = data.clone()
     relabelled.y[data.test_mask] = (data.y[data.test_mask] + 1) % data.num_classes
     assert same_releases(fit(data), fit(relabelled))
-    recorder, other = Recorder(), Recorder()
-    for source, tape in ((data, recorder), (relabelled, other)):
-        Ballot(**HOMOPHILOUS, release_accuracy=True).fit(source, RECORD, seed=0, tape=tape)
-    differing = {
-        a.name for a, b in zip(recorder.events, other.events, strict=True) if not np.array_equal(a.clean, b.clean)
-    }
+    differing: set[str] = set()
+    for seed in range(3):  # as many of the few may be right by chance
+        recorder, other = Recorder(), Recorder()
+        for source, tape in ((data, recorder), (relabelled, other)):
+            Ballot(**HOMOPHILOUS, release_accuracy=True).fit(source, RECORD, seed=seed, tape=tape)
+        events = zip(recorder.events, other.events, strict=True)
+        differing |= {a.name for a, b in events if not np.array_equal(a.clean, b.clean)}
     assert differing == {"accuracy"}
 
 
