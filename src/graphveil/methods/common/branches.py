@@ -7,6 +7,7 @@ softmax regression on all inputs, which needs fewer numbers and so less of the n
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
@@ -35,7 +36,7 @@ def branch_network(inputs: Sequence[int], hidden: int, classes: int) -> learn.Ne
     return learn.Branches([(width, hidden) for width in inputs], (classes,), normalise=False)
 
 
-class ReleasedNumbers:
+class ReleasedNumbers(ABC):
     """Networks of public shape, by how the names of their parameters begin, and released tables by name."""
 
     shaped: ClassVar[type[Any]]
@@ -44,9 +45,9 @@ class ReleasedNumbers:
         self.shape, self.networks, self.tables = shape, networks, tables or {}
 
     @classmethod
+    @abstractmethod
     def build(cls, shape: Any) -> Self:
         """Networks of this shape, before they are trained."""
-        raise NotImplementedError
 
     def own_inputs(self, graph: Graph) -> Any:
         """Everybody's own row: centred and of unit length, or the features as they are where the paper's code is followed."""

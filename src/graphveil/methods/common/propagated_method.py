@@ -38,8 +38,8 @@ class PropagatedMethod(PropagationOptions, RangedMethod):
         )
 
     def reported_lists(self, server: Server, rows: Any) -> Contacts:
-        """The answers to it; ``rows`` are the feature reports."""
-        raise NotImplementedError
+        """The answers to it; ``rows`` are the feature reports. Whoever asks nothing about lists has none."""
+        raise InputError(f"{self.name} asks for no lists: say --edges-epsilon raw")
 
     def learn_from_lists(
         self, training: PropagatedTraining, server: Server, rows: Any, labels: NoisyLabels

@@ -43,8 +43,8 @@ class ReportGnn(TrainingOptions, LocalMethod):
     loss: Literal["forward", "plain"] = "forward"
 
     def randomizer(self, facts: PublicFacts, budget: float) -> Randomizer:
-        """What every vertex does to its features, if they are read."""
-        raise NotImplementedError
+        """What every vertex does to its features; a method that does not read them asks for none."""
+        raise InputError(f"{self.name} does not read features: say --features-epsilon withheld")
 
     @abstractmethod
     def inputs(self, server: Server, edges: np.ndarray) -> Array:
