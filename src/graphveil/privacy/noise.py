@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
-from scipy.special import ndtr
 
 from graphveil.errors import InputError, PrivacyError
 
@@ -80,7 +79,7 @@ class Added:
 
     @classmethod
     def gaussian(cls, sigma: float) -> Added:
-        return cls(sigma, sigma, ndtr)
+        return cls(sigma, sigma, _unit_gaussian)
 
     @classmethod
     def laplace(cls, scale: float) -> Added:
@@ -94,6 +93,13 @@ class Added:
         """Whether released values lie on the public grid, as they must."""
         cells = np.asarray(released) / grid(self.scale)
         return np.array_equal(cells, np.rint(cells))
+
+
+def _unit_gaussian(x: Any) -> Array:
+    """The distribution function of Gaussian noise of variance 1."""
+    from scipy.special import ndtr  # slow to import, and only an audit asks
+
+    return np.asarray(ndtr(x))
 
 
 def _unit_laplace(x: Any) -> Array:

@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import expit
 
 CELL_BITS, INDEX_BITS = 33, 11
 KEEP_BITS, ACCEPT_BITS = (
@@ -148,7 +147,8 @@ def _beyond(table: Table, words: Stream) -> int:
 def tail_digits(table: Table) -> list[float]:
     """The chances of the binary digits of a geometric number of ratio exp(-K / S^2): independent, whatever the number."""
     rate = table.cells * CELL / table.scale / table.scale
-    return [float(chance) for chance in expit(-np.exp2(np.arange(TAIL_DIGITS)) * rate)]
+    shorter = np.exp(-np.exp2(np.arange(TAIL_DIGITS)) * rate)
+    return [float(chance) for chance in shorter / (1 + shorter)]
 
 
 def coin(chance: float) -> tuple[int, int]:

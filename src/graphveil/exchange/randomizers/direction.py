@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import betaincinv, betaln
 
 from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Randomizer, Unit, table
@@ -67,7 +66,9 @@ class Direction(Randomizer):
     @cached_property
     def cap(self) -> float:
         """The uniform measure s of the cap, chosen for the largest mean."""
-        from scipy.optimize import minimize_scalar  # slow to import, and no other randomizer needs it
+        from scipy.optimize import (
+            minimize_scalar,
+        )  # slow to import, and no other randomizer needs it
 
         best = minimize_scalar(lambda log_s: -self._mean(math.exp(log_s)), bounds=(math.log(LEAST_CAP), math.log(0.5)))
         return math.exp(best.x)
@@ -131,11 +132,15 @@ class Direction(Randomizer):
         return 1 / self.mean**2 - 1
 
     def _threshold(self, measure: float) -> float:
+        from scipy.special import betaincinv
+
         shape = (self.dimension - 1) / 2
         return 1 - 2 * float(betaincinv(shape, shape, measure))
 
     def _mean(self, measure: float) -> float:
         """(E[u; u >= gamma]) (hi - lo), u = <v, x> with density proportional to (1 - u^2)^((p-3)/2)."""
+        from scipy.special import betaln
+
         p, gamma = self.dimension, self._threshold(measure)
         above = math.exp((p - 1) / 2 * math.log1p(-(gamma**2)) - betaln(0.5, (p - 1) / 2)) / (p - 1)
         low = 1 / (measure / self.reject + 1 - measure)

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_ndtr, xlog1py, xlogy
 
 from graphveil.errors import PrivacyError
 
@@ -74,11 +73,15 @@ def _step(sigma: float, rate: float, a: int, b: int, grid: float) -> Any:
 
 def log_choose(n: int, k: NDArray[np.int64]) -> Array:
     """log of n over k; scipy's ``binom`` overflows."""
+    from scipy.special import gammaln  # slow to import, and a client that only imports this file needs none
+
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def log_binomial(trials: int, rate: float) -> Array:
     """Log-probabilities of 0 .. trials successes."""
+    from scipy.special import xlog1py, xlogy
+
     i = np.arange(trials + 1)
     return np.asarray(log_choose(trials, i) + xlogy(i, rate) + xlog1py(trials - i, -rate))
 
@@ -134,6 +137,8 @@ def _where_loss_is(epsilons: Array, up: Array, down: Array, sigma: float) -> Arr
 
 def _log_tail(x: Array, weights: Array, sign: int, sigma: float) -> Array:
     """log of the mixture's mass above x."""
+    from scipy.special import log_ndtr
+
     i = np.arange(weights.size, dtype=np.float64)
     return log_sum(weights + log_ndtr((sign * i - x[:, None]) / sigma))[0]
 

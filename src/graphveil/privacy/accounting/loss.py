@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
 
-from scipy.special import log_ndtr, ndtr
-
 from graphveil.errors import PrivacyError
 
 GRID = 1e-3  # discretisation of the privacy loss; rounding is pessimistic, so a coarser grid only overstates epsilon
@@ -89,14 +87,19 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         return 0.0
     if not math.isfinite(mu):
         return 1.0
+    from scipy.special import log_ndtr, ndtr  # slow to import, and a client that adds no Gaussian noise needs none
+
     right = math.exp(min(epsilon + float(log_ndtr(-epsilon / mu - mu / 2)), 0.0))
     return max(0.0, float(ndtr(-epsilon / mu + mu / 2)) - right)
 
 
 def _root(function: Callable[[float], float], low: float, high: float, xtol: float) -> float:
-    from scipy.optimize import brentq  # a good part of the start of a command that needs no root
-
-    return float(brentq(function, low, high, xtol=xtol, rtol=1e-14))
+    """Where ``function`` changes its sign, by halving: importing ``scipy.optimize`` costs more than a thousand of these."""
+    sign = function(low) > 0
+    while high - low > max(xtol, 1e-15 * high):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (function(middle) > 0) == sign else (low, middle)
+    return (low + high) / 2
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
