@@ -39,10 +39,12 @@ MAX_QUERIES = 2000
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the true density, as published
 FORMS = {
     "incremental": "exact influence by the incremental form (the numbers of one query per node, without the queries)",
-    "own row": "no prediction moved when other rows changed: inference does not read the graph, influence 0",
+    "own row": "no prediction moved when other rows changed: inference reads nobody else's features, influence 0",
     "grouped queries": "finite differences, nodes that cannot meet changed in one query",
     "queries": "finite differences, one query per node",
 }
+
+OWN_LIST = "a prediction reads the node's own contact list, which this attack does not change: see the attack 'lists'"
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,14 @@ class LinkTeller:
             str(pairs),
             f"{known}; answers to queries with changed attributes; the share of edges among the pairs",
             facts,
-            (FORMS[found.form], BOUND_NOTE),
+            (FORMS[found.form], *_reads_lists(target), BOUND_NOTE),
         )
+
+
+def _reads_lists(target: Any) -> tuple[str, ...]:
+    """What this attack is blind to where a prediction reads the asker's own list."""
+    predictor = getattr(target, "predictor", None)
+    return (OWN_LIST,) if getattr(predictor, "reads_lists", False) else ()
 
 
 def at_beliefs(joined: np.ndarray, score: np.ndarray) -> dict[str, dict[str, float]]:

@@ -92,6 +92,10 @@ class Lists:
             raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
         return np.asarray(self._weights @ messages)
 
+    def of(self, people: np.ndarray) -> sp.csr_matrix:
+        """The own contact lists of these people as 0/1 rows over all slots; one person's row reads nobody else's list."""
+        return self._weights.T.tocsr()[np.asarray(people)]
+
     def mass_weights(self, floor: int = 1) -> np.ndarray:
         """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
 

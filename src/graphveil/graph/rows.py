@@ -14,6 +14,19 @@ import scipy.sparse as sp
 if TYPE_CHECKING:
     from torch import Tensor
 
+BLOCK = 8192
+"""Rows whose terms are added up before they join the sum: rounding grows with the longest chain of additions."""
+
+
+def longest_chain(rows: int) -> int:
+    """How many additions a term of ``transpose_matmul`` goes through at most."""
+    return min(rows, BLOCK) + -(-rows // BLOCK)
+
+
+def blocks(rows: int) -> list[slice]:
+    """The rows in blocks."""
+    return [slice(start, start + BLOCK) for start in range(0, rows, BLOCK)] or [slice(0, 0)]
+
 
 def tensor(values: np.ndarray) -> Tensor:
     """A tensor that shares the memory of ``values``; torch is imported here, with the first product, and not before."""
@@ -33,7 +46,7 @@ class Rows(Protocol):
         """``X @ weight`` for ``weight`` of shape ``(d, k)``."""
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
-        """``X.T @ gradient`` for ``gradient`` of shape ``(n, k)``."""
+        """``X.T @ gradient`` for ``gradient`` of shape ``(n, k)``, added up in blocks (:func:`longest_chain`)."""
 
     def squared_norms(self) -> Tensor:
         """Squared Euclidean norm of every row."""
@@ -59,7 +72,9 @@ class DenseRows:
         return self.values @ weight
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
-        return (gradient.T @ self.values).T  # two to three times as fast as values.T @ gradient for few columns
+        # this way round it is two to three times as fast as values.T @ gradient for few columns
+        parts = [gradient[block].T @ self.values[block] for block in blocks(len(self.values))]
+        return sum(parts[1:], start=parts[0]).T
 
     def squared_norms(self) -> Tensor:
         import torch
@@ -79,7 +94,7 @@ class SparseRows:
 
     def __init__(self, values: sp.csr_matrix | sp.csr_array) -> None:
         self.values = sp.csr_matrix(values)
-        self._columns: sp.csr_matrix | None = None
+        self._columns: list[tuple[slice, sp.csr_matrix]] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,9 +104,11 @@ class SparseRows:
         return tensor(self.values @ weight.numpy(force=True))
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
-        if self._columns is None:
-            self._columns = self.values.T.tocsr()  # about twice as fast as multiplying by the CSC view, every step
-        return tensor(self._columns @ gradient.numpy(force=True))
+        if not self._columns:  # about twice as fast as multiplying by the CSC view, every step
+            self._columns = [(block, self.values[block].T.tocsr()) for block in blocks(self.shape[0])]
+        values = gradient.numpy(force=True)
+        parts = [columns @ values[block] for block, columns in self._columns]
+        return tensor(sum(parts[1:], start=parts[0]))
 
     def squared_norms(self) -> Tensor:
         squares = self.values.multiply(self.values).sum(axis=1)

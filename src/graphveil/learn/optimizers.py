@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,7 +51,8 @@ class GlobalMoment:
     ``m <- b1 m + (1 - b1) g``, ``v <- b2 v + (1 - b2) mean(g^2)``,
     ``theta <- theta - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + 1e-12)``.
     Noise makes the second moments of single coordinates nearly equal anyway; one number keeps the direction of the
-    gradient. Steps do not change when all gradients are multiplied by a constant.
+    gradient. Steps do not change when all gradients are multiplied by a constant. ``rates``: what the momentum was multiplied
+    by in every step so far, its own correction aside.
     """
 
     def __init__(self, rate: float) -> None:
@@ -58,6 +60,7 @@ class GlobalMoment:
         self._first: Tensor | None = None
         self._second = 0.0
         self._step = 0
+        self.rates: list[float] = []
 
     def step(self, parameters: Tensor, gradient: Tensor) -> None:
         if self._first is None:
@@ -67,7 +70,17 @@ class GlobalMoment:
         mean_square = float(torch.dot(gradient, gradient)) / max(1, gradient.numel())
         self._second = BETA2 * self._second + (1 - BETA2) * mean_square
         scale = math.sqrt(self._second / (1 - BETA2**self._step)) + 1e-12
+        self.rates.append(self._rate / scale)
         parameters.add_(self._first, alpha=-self._rate / (scale * (1 - BETA1**self._step)))
+
+    def weights_of_gradients(self) -> np.ndarray:
+        """By how much the parameters moved, all in all, for each gradient so far, per unit of it."""
+        corrected = [rate / (1 - BETA1**step) for step, rate in enumerate(self.rates, start=1)]
+        weights, later = np.zeros(len(corrected)), 0.0
+        for step in reversed(range(len(corrected))):
+            later = BETA1 * later + corrected[step]
+            weights[step] = (1 - BETA1) * later
+        return weights
 
 
 def _checked(rate: float) -> float:

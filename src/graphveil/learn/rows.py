@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graph.rows import Rows
+from graphveil.graph.rows import Rows, blocks
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -70,9 +70,9 @@ class CentredRows:
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
         scaled = gradient * self._scale[:, None]
         result = gradient.new_empty(self.shape[1], gradient.shape[1])
-        torch.outer(self._centre, scaled.sum(dim=0), out=result[:-1])
+        torch.outer(self._centre, column_sums(scaled), out=result[:-1])
         torch.sub(self._rows.transpose_matmul(scaled), result[:-1], out=result[:-1])
-        torch.mul(gradient.sum(dim=0), self._bias, out=result[-1])
+        torch.mul(column_sums(gradient), self._bias, out=result[-1])
         return result
 
     def squared_norms(self) -> Tensor:
@@ -90,6 +90,12 @@ class CentredRows:
         taken._centre, taken._bias = self._centre, self._bias
         taken._scale, taken._squared_norms = self._scale[chosen], self._squared_norms[chosen]
         return taken
+
+
+def column_sums(values: Tensor) -> Tensor:
+    """The sum of all rows, added up in blocks like ``Rows.transpose_matmul``."""
+    parts = [values[block].sum(dim=0) for block in blocks(len(values))]
+    return sum(parts[1:], start=parts[0])
 
 
 class MixtureRows:

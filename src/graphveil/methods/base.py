@@ -73,6 +73,7 @@ class PrivateMethod(Options):
     gaps: ClassVar[tuple[Gap, ...]] = ()
     curator: ClassVar[type[Curator]] = Curator
     predictor: ClassVar[type[Any]]
+    learns_from: ClassVar[tuple[str, ...]] = ("train",)  # kinds of records whose labels the model is fitted to
     mode: str = SOUND
 
     def __new__(cls, *, mode: str | None = None, **options: Any) -> Self:

@@ -29,7 +29,8 @@ class Predictor(Protocol):
     """What a fit leaves behind: released numbers, and how to score nodes with them and their own rows.
 
     ``slot_arrays``, if it has one, names the arrays with a row for every slot of the training graph; ``transfers`` says that
-    there are none. Whoever says neither is taken to have nothing else.
+    there are none. Whoever says neither is taken to have nothing else. ``reads_lists``: scores are computed with the node's own
+    contact list, so only that node may see them.
     """
 
     def logits(self, graph: Graph) -> np.ndarray: ...
@@ -123,6 +124,8 @@ class Model:
         """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
         from sklearn.metrics import f1_score
 
+        if kind != "train" and kind in self.method.learns_from:
+            raise InputError(f"{self.method.name} learns from {kind} nodes, too: an accuracy on them says nothing")
         graph = as_graph(data)
         chosen = graph.masks[kind] & (graph.labels >= 0)
         if not chosen.any():
@@ -177,6 +180,11 @@ class Model:
             )
         if self.certificate.promise.level is Level.EDGE:
             return wanted
+        if wanted is Access.PUBLIC_GRAPH and getattr(self.predictor, "reads_lists", False):
+            raise PrivacyError(
+                f"a prediction of {self.method.name} reads the node's own contact list and may reveal it, whether or not its "
+                "features are public: give each node its own prediction (own-row), or show what was released (charge)"
+            )
         parameters = self.certificate.parameters
         if wanted is Access.CHARGE and self._paid_logits() is None:
             offer = ", or train with publish='noisy'" if "publish" in parameters else ""

@@ -130,7 +130,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     mu = _root(lambda m: gaussian_delta(m, epsilon) - delta, 1e-12, high, xtol=1e-15)
     while gaussian_delta(mu, epsilon) > delta:
         mu *= 1 - 1e-13
-    return mu
+    return mu * (
+        1 - 1e-12
+    )  # so that the way back, :func:`gaussian_epsilon`, does not end above, whatever rounding does
 
 
 def compose(losses: Iterable[Loss]) -> tuple[Loss, ...]:

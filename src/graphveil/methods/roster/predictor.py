@@ -1,0 +1,71 @@
+"""What Roster leaves behind: released numbers, and how a node is scored with them, its own features and its own list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphveil import learn
+from graphveil.graph import Graph
+from graphveil.graph.unit import unit_rows
+from graphveil.methods.common.own_predictor import BIAS, FLOOR
+from graphveil.privacy.noise import Array
+
+TEMPERATURE = (
+    1.5  # labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
+)
+
+
+@dataclass
+class RosterPredictor:
+    """Weights of the features, a code per slot, the noisy rows of query and other slots, and what these add to the codes.
+
+    A prediction reads the node's own list: it is for that node alone. ``public_logits`` are computed from releases.
+    """
+
+    centre: Array
+    features: Array
+    bias: Array
+    codes: Array
+    asked: np.ndarray
+    rows: Array
+    floor: int
+    row_weight: float = 0.0
+    push: float = 0.0
+    reads_lists = True
+
+    def logits(self, graph: Graph) -> Array:
+        x = learn.CentredRows(unit_rows(graph.rows), self.centre, floor=FLOOR, bias=BIAS)
+        own = x.matmul(torch.from_numpy(np.concatenate([self.features, self.bias]))).numpy()
+        codes = self.codes.copy()
+        codes[self.asked] += self.row_weight * self.rows
+        everybody = np.arange(graph.nodes)
+        heard = graph.lists.mass_weights(self.floor)[:, None] * (graph.lists.of(everybody) @ codes)
+        return np.asarray(own + TEMPERATURE * heard + self.push * self.codes)
+
+    def public_logits(self, nodes: int) -> Array | None:
+        """Scores that may be given to anybody, where rows were released: from rows and codes alone."""
+        if not len(self.asked):
+            return None
+        logits = self.push * self.codes
+        logits[self.asked] += self.rows
+        return logits
+
+    @property
+    def slot_arrays(self) -> tuple[str, ...]:
+        return ("codes", "asked", "rows")
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": "roster", "floor": self.floor, "row_weight": self.row_weight, "push": self.push}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        named = ("centre", "features", "bias", "codes", "asked", "rows")
+        return {name: getattr(self, name) for name in named}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RosterPredictor:
+        released: dict[str, Any] = {**arrays, **{key: config[key] for key in ("floor", "row_weight", "push")}}
+        return cls(**released)
