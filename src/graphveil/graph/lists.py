@@ -92,9 +92,11 @@ class Lists:
             raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
         return np.asarray(self._weights @ messages)
 
-    def of(self, people: np.ndarray) -> sp.csr_matrix:
-        """The own contact lists of these people as 0/1 rows over all slots; one person's row reads nobody else's list."""
-        return self._weights.T.tocsr()[np.asarray(people)]
+    def of(self, people: np.ndarray) -> OwnLists:
+        """The own contact lists of these people; nobody's depends on anybody else's."""
+        columns = self._matrix.tocsc()
+        chosen = columns if len(people) == self.nodes else columns[:, np.asarray(people)]
+        return OwnLists(chosen.indptr, chosen.indices, self.nodes)
 
     def mass_weights(self, floor: int = 1) -> np.ndarray:
         """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
@@ -148,6 +150,33 @@ class Lists:
         indices = self._matrix.indices[positions]
         matrix = sp.csr_matrix((np.ones(indices.size, dtype=bool), indices, indptr), shape=self._matrix.shape)
         return Lists(matrix)
+
+
+class OwnLists:
+    """Contact lists of some people: list i has the entries ``entries[starts[i]:starts[i + 1]]``, slots among ``nodes``."""
+
+    def __init__(self, starts: np.ndarray, entries: np.ndarray, nodes: int) -> None:
+        self.starts, self.entries, self.nodes = starts, entries, nodes
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        return np.asarray(np.diff(self.starts), dtype=np.int64)
+
+    def read(self, table: np.ndarray) -> np.ndarray:
+        """For every list the sum of the rows of ``table`` (one per slot) that it names."""
+        from graphveil.graph.kernels.list_sums import read
+
+        found = np.empty((len(self.degrees), table.shape[1]))
+        read(self.starts, self.entries, np.ascontiguousarray(table), found)
+        return found
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """For every slot the sum of the ``values`` (one row per list) of the lists that name it; exact on the grid 2^-24."""
+        from graphveil.graph.kernels.list_sums import spread
+
+        found = np.zeros((self.nodes, values.shape[1]))
+        spread(self.starts, self.entries, np.ascontiguousarray(values), found)
+        return found
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:

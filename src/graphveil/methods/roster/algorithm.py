@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class Roll:
         """Prior, probe and test, and the weights that follow."""
         start = LEAST_FLOOR if self.cover else 1
 
+        @cache
         def people(private: Graph) -> Records:
             return Records(private, self.labelled, centre, start)
 

@@ -42,8 +42,7 @@ class RosterPredictor:
         own = x.matmul(torch.from_numpy(np.concatenate([self.features, self.bias]))).numpy()
         codes = self.codes.copy()
         codes[self.asked] += self.row_weight * self.rows
-        everybody = np.arange(graph.nodes)
-        heard = graph.lists.mass_weights(self.floor)[:, None] * (graph.lists.of(everybody) @ codes)
+        heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
         return np.asarray(own + TEMPERATURE * heard + self.push * self.codes)
 
     def public_logits(self, nodes: int) -> Array | None:

@@ -21,6 +21,7 @@ from graphveil.graph.unit import unit_rows
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import one_hot
 from graphveil.methods.common.own_predictor import BIAS, FLOOR
+from graphveil.methods.roster.summands import clip_residuals
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.noise import Array
 
@@ -57,10 +58,11 @@ class Records:
         self.x = learn.CentredRows(unit_rows(private.rows).take(slots), centre, floor=FLOOR, bias=0.0)
         self.squares = self.x.squared_norms().numpy()
         self.lists = private.lists.of(slots)
-        self.degrees = np.diff(self.lists.indptr)
+        self.degrees = self.lists.degrees
         self.share = private.lists.mass_weights(floor)[slots][:, None]  # what an entry of the list weighs, rounded down
         self.y = one_hot(private.labels[slots], private.classes)
         self.known = np.asarray(self.y.sum(axis=1))
+        self.targets = np.where(self.known > 0, private.labels[slots], -1)
         self.present: Array = private.rows.occupied().numpy()[slots].astype(np.float64)
 
     def labels(self) -> Array:
@@ -92,32 +94,30 @@ class Records:
     def gradient(self, model: Blocks, weights: Weights) -> Blocks:
         """The sum of clipped summands: residuals times features, list and constant, and the label in the own slot."""
         codes = shortened(model.codes, weights.reading) if weights.cover else model.codes
-        logits = self._of_features(model.features) + self._of_lists(codes) + BIAS * model.bias
-        residual = softmax(logits, axis=1) - self.y
-        vote = 1 / self.y.shape[1] - self.y
+        residual = self._logits(model, codes, weights)
+        classes = residual.shape[1]
         wide = np.full(len(self.slots), weights.unit**2)
         if not weights.cover:
             wide = weights.features**2 * self.squares + weights.lists**2 * (self.degrees > 0) + BIAS**2
         else:
             wide = wide * np.maximum(self.squares, 1)  # rounding in the norm of x
-        own = weights.slot**2 * np.sum(vote**2, axis=1)
-        norms = np.sqrt(np.sum(residual**2, axis=1) * wide + own)
-        factor = np.minimum(1.0, weights.clip * RESERVE / np.maximum(norms, 1e-300)) * weights.scale * self.known
-        residual *= factor[:, None]
-        total = Blocks.zeros(self.x.shape[1] - 1, self.nodes, self.y.shape[1])
+        factors = np.empty(len(residual))
+        own = weights.slot**2 * (1 - 1 / classes)  # |1/C - y|^2 is 1 - 1/C
+        clip_residuals(residual, self.targets, wide, own, weights.clip * RESERVE, weights.scale, factors)
+        total = Blocks.zeros(self.x.shape[1] - 1, self.nodes, classes)
         if weights.features:
             total.features = weights.features * self.x.transpose_matmul(torch.from_numpy(residual)).numpy()[:-1]
         if weights.lists:
             total.codes = self._sum_over_lists(weights.lists * residual)
             if weights.slot:
-                total.codes += self._in_own_slots(weights.slot * factor[:, None] * vote)
+                total.codes += self._in_own_slots(weights.slot * factors[:, None] * (1 / classes - self.y))
         total.bias = on_grid(BIAS * residual).sum(axis=0, keepdims=True)
         return total
 
     def rows(self, model: Blocks, weights: Weights) -> Array:
         """Centred probabilities of every record; zero where there are no features, whatever the list."""
         codes = shortened(model.codes, weights.row_reading) if weights.cover else model.codes
-        logits = self._of_features(model.features) + self._of_lists(codes) + BIAS * model.bias
+        logits = self._logits(model, codes, weights)
         classes = logits.shape[1]
         centred = (softmax(logits, axis=1) - 1 / classes) / math.sqrt(1 - 1 / classes)
         return on_grid(at_most_unit(centred * self.present[:, None]))
@@ -126,17 +126,23 @@ class Records:
         """R: labels minus the prior, shortened to norm 1; zero without a label."""
         return at_most_unit((self.y - prior) * self.known[:, None])
 
+    def _logits(self, model: Blocks, codes: Array, weights: Weights) -> Array:
+        """Training-type logits: temperature 1, no other table."""
+        logits = self._of_features(model.features) if weights.features else np.zeros(self.y.shape)
+        if weights.lists:
+            logits += self._of_lists(codes)
+        logits += BIAS * model.bias
+        return logits
+
     def _of_features(self, weights: Array) -> Array:
         padded = np.concatenate([weights, np.zeros((1, weights.shape[1]))])
         return np.asarray(self.x.matmul(torch.from_numpy(padded)).numpy())
 
     def _of_lists(self, codes: Array) -> Array:
-        return np.asarray(self.share * (self.lists @ codes))
+        return np.asarray(self.share * self.lists.read(codes))
 
     def _sum_over_lists(self, values: Array) -> Array:
-        if not hasattr(self, "_back"):
-            self._back = self.lists.T.tocsr()
-        return np.asarray(self._back @ on_grid(self.share * values))
+        return self.lists.spread(on_grid(self.share * values))
 
     def _in_own_slots(self, values: Array) -> Array:
         table = np.zeros((self.nodes, values.shape[1]))
@@ -146,5 +152,5 @@ class Records:
 
 def shortened(table: Array, most: float) -> Array:
     """Rows of a released table, shortened to norm ``most`` where they are longer."""
-    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("rc,rc->r", table, table))[:, None]
     return np.asarray(table * np.minimum(1.0, most * RESERVE / np.maximum(norms, 1e-300)))
