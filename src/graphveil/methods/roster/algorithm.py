@@ -41,7 +41,7 @@ class Roll:
         weights, survey = self.survey(centre)
         model, noise, optimizer = self.descend(centre, weights, survey)
         shrink(model, weights, noise * float(np.sqrt(np.sum(optimizer.weights_of_gradients() ** 2))))
-        return self.read_rows(centre, model, weights, optimizer)
+        return self.read_rows(centre, model, weights, optimizer, survey.prior)
 
     def survey(self, centre: Array) -> tuple[Weights, Survey]:
         """Prior, probe and test, and the weights that follow."""
@@ -89,7 +89,7 @@ class Roll:
         return lambda records, batch: records.gradient(model, weights).flat()
 
     def read_rows(
-        self, centre: Array, model: Blocks, weights: Weights, optimizer: learn.GlobalMoment
+        self, centre: Array, model: Blocks, weights: Weights, optimizer: learn.GlobalMoment, prior: Array
     ) -> RosterPredictor:
         """The rows of query and other records; always released, read only where contacts agree."""
         classes, rows, weight = self.facts.classes, np.zeros((0, self.facts.classes)), 0.0
@@ -105,7 +105,7 @@ class Roll:
             asked = np.zeros(0, dtype=np.int64)
         push = PUSH if weights.slot else 0.0
         released = centre, model.features, model.bias, model.codes, asked, rows
-        return RosterPredictor(*released, weights.floor, weight, push)
+        return RosterPredictor(*released, weights.floor, prior, weights.heard, weight, push)
 
 
 def warm_start(survey: Survey, weights: Weights, steps: int, noise: float) -> Blocks:

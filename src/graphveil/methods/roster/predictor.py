@@ -18,6 +18,9 @@ TEMPERATURE = (
     1.5  # labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
 )
 
+ARRAYS = ("centre", "features", "bias", "codes", "asked", "rows", "prior")
+NUMBERS = ("floor", "heard", "row_weight", "push")
+
 
 @dataclass
 class RosterPredictor:
@@ -33,6 +36,8 @@ class RosterPredictor:
     asked: np.ndarray
     rows: Array
     floor: int
+    prior: Array
+    heard: float = 1.0
     row_weight: float = 0.0
     push: float = 0.0
     reads_lists = True
@@ -43,7 +48,8 @@ class RosterPredictor:
         codes = self.codes.copy()
         codes[self.asked] += self.row_weight * self.rows
         heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
-        return np.asarray(own + TEMPERATURE * heard + self.push * self.codes)
+        learned = own + TEMPERATURE * heard + self.push * self.codes
+        return np.asarray(self.heard * learned + (1 - self.heard) * np.log(self.prior))
 
     def public_logits(self, nodes: int) -> Array | None:
         """Scores that may be given to anybody, where rows were released: from rows and codes alone."""
@@ -58,13 +64,12 @@ class RosterPredictor:
         return ("codes", "asked", "rows")
 
     def config(self) -> dict[str, Any]:
-        return {"kind": "roster", "floor": self.floor, "row_weight": self.row_weight, "push": self.push}
+        return {"kind": "roster", **{name: getattr(self, name) for name in NUMBERS}}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        named = ("centre", "features", "bias", "codes", "asked", "rows")
-        return {name: getattr(self, name) for name in named}
+        return {name: getattr(self, name) for name in ARRAYS}
 
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RosterPredictor:
-        released: dict[str, Any] = {**arrays, **{key: config[key] for key in ("floor", "row_weight", "push")}}
+        released: dict[str, Any] = {**arrays, **{name: config[name] for name in NUMBERS}}
         return cls(**released)

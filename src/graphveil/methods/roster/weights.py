@@ -17,6 +17,7 @@ from graphveil.privacy.noise import Array
 LEAST_PRIOR = 0.02
 CONFIDENCE = 0.7  # how far the measured margins are trusted, times mu up to MOST_MU
 MOST_MU = 4.0
+AUDIBLE, LEAST_HEARD = 3.0, 0.5  # standard errors of a margin
 LEAST_MASS = 0.3
 OWN_SLOT = 0.7  # weight of the own slot in units of that of the list, where contacts agree
 AGREEMENT = 0.25  # above chance
@@ -36,6 +37,7 @@ def prior_of(total: Array, labelled: int) -> Array:
 class Weights:
     """Of features, lists and own slot (with norm 1), and how a gradient step reads them.
 
+    ``heard``: how far the test says that features or lists can be heard at all, in [0, 1]; as far as not, the prior answers.
     ``repeats`` steps of the plan read the same point and are averaged. ``clip`` is the norm of a summand before it is multiplied
     by ``scale`` to fit into the declared one.
     """
@@ -43,6 +45,7 @@ class Weights:
     features: float
     lists: float
     slot: float
+    heard: float = 1.0
     floor: int = 1
     cover: bool = False
     clip: float = 0.25
@@ -93,7 +96,10 @@ class Survey:
         chance = mass * self.labelled / self.nodes * (1 - float(np.sum(self.prior**2)))
         slot = OWN_SLOT * lists if margins[2] / chance > AGREEMENT else 0.0
         norm = math.sqrt(features**2 + lists**2 + slot**2)
-        weights = Weights(features / norm, lists / norm, slot / norm, clip=clip)
+        heard = (
+            min(1.0, (max(float(np.max(margins[:2] / errors)), LEAST_HEARD) / AUDIBLE) ** 2) if errors.all() else 1.0
+        )
+        weights = Weights(features / norm, lists / norm, slot / norm, heard, clip=clip)
         return covered(weights, mass, len(self.prior)) if cover else weights
 
 
@@ -121,6 +127,7 @@ def covered(weights: Weights, mass: float, classes: int) -> Weights:
         weights.features,
         weights.lists,
         weights.slot,
+        weights.heard,
         floor=floor,
         cover=True,
         clip=clip,
