@@ -4,6 +4,7 @@ from .attacks import HiddenAttribute as HiddenAttribute
 from .attacks import Knowledge as Knowledge
 from .attacks import LinkStealing as LinkStealing
 from .attacks import LinkTeller as LinkTeller
+from .attacks import ListReconstruction as ListReconstruction
 from .attacks import Lsa2 as Lsa2
 from .attacks import Membership as Membership
 from .attacks import sample_pairs as sample_pairs

@@ -6,6 +6,7 @@ from .link_stealing import LinkStealing as LinkStealing
 from .link_teller import Influence as Influence
 from .link_teller import LinkTeller as LinkTeller
 from .link_teller import influence as influence
+from .lists import ListReconstruction as ListReconstruction
 from .lsa2 import Lsa2 as Lsa2
 from .lsa2 import posteriors_without_edges as posteriors_without_edges
 from .membership import Membership as Membership

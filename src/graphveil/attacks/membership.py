@@ -57,8 +57,9 @@ class Membership:
         """Attack a trained target whose members are the train nodes of ``data``; the shadow learns from the others."""
         graph = as_graph(data)
         labelled = graph.labels != UNLABELLED
-        members = np.flatnonzero(graph.masks["train"] & labelled)
-        rest = np.random.default_rng([0x4A, seed]).permutation(np.flatnonzero(~graph.masks["train"] & labelled))
+        learned_from = np.logical_or.reduce([graph.masks[kind] for kind in method.learns_from])
+        members = np.flatnonzero(learned_from & labelled)
+        rest = np.random.default_rng([0x4A, seed]).permutation(np.flatnonzero(~learned_from & labelled))
         if len(members) < 2 or len(rest) < 6:
             raise InputError(f"{len(members)} members and {len(rest)} other labelled nodes: too few for a shadow model")
         third = len(rest) // 3

@@ -34,7 +34,8 @@ class GameFlags:
 
     pairs: Annotated[str, flag("--pairs", "Link attacks: balanced, degree-matched or density.")] = "balanced"
     nodes: Annotated[
-        int | None, flag("--nodes N", "So many edges and non-edges, or for density pairs among N nodes.")
+        int | None,
+        flag("--nodes N", "So many edges and non-edges (lists: victims), or for density pairs among N nodes."),
     ] = None
     reports: Annotated[
         str | None, flag("--reports", "The attacker holds reports: multi-bit, direction, piecewise or laplace.")
@@ -142,6 +143,12 @@ class Attempt:
             hidden = hidden.release(randomizer, self.seed)
         return attacks.AttributeInference(_several(self.game.model, attacks.MODELS)).run(hidden, **self.coins)
 
+    def lists(self) -> attacks.AttackResult:
+        victims = (
+            attacks.ListReconstruction() if self.game.nodes is None else attacks.ListReconstruction(self.game.nodes)
+        )
+        return victims.run(self.model(), self.data, **self.coins)
+
     def membership(self) -> attacks.AttackResult:
         chosen, victim = attacks.Membership(self.game.model), self.victim
         if victim.model is not None:
@@ -155,8 +162,9 @@ ATTACKS: dict[str, Callable[[Attempt], attacks.AttackResult]] = {
     "link-stealing": Attempt.link_stealing,
     "attribute-inference": Attempt.attribute_inference,
     "membership": Attempt.membership,
+    "lists": Attempt.lists,
 }
-ON_MODELS = ("link-teller", "lsa2", "membership")
+ON_MODELS = ("link-teller", "lsa2", "membership", "lists")
 ON_LINKS = ("link-teller", "lsa2", "link-stealing")
 
 
