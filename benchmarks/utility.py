@@ -1,11 +1,12 @@
 """Utility side by side: method x data set x level x epsilon x seeds, with the published figure, DP-MLP and the ceiling.
 
     python benchmarks/utility.py                                     # every row of ballot_targets.csv, seeds 100-104
+    python benchmarks/utility.py --method roster --seeds 900-904     # every row of roster_targets.csv
     python benchmarks/utility.py --data cora --level node --seeds 100-109
     python benchmarks/utility.py --bounded-degree                    # lists cut to 100, replace, epsilon 16
     python benchmarks/utility.py --figure docs/results/ballot.svg    # the picture of the README, from finished cells
 
-Finished runs are kept as JSON lines in ``--out`` and never repeated. Writes ``utility.json`` and ``utility.md`` beside
+Finished runs are kept as JSON lines in ``--out`` and never repeated. Writes ``utility-METHOD.json`` and ``.md`` beside
 them. A row holds if the mean over seeds is at least target - max(0.7, 2 standard errors); the exit code is 1 if one
 does not. Each seed draws split and noise. Ceiling: the same method without noise. Published: the best figure printed
 for the same data set and level (``PUBLISHED``); splits, adjacency and delta differ between papers, so these are points
@@ -22,7 +23,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,17 @@ class Row:
     epsilon: float
     target: float | None = None
     published: float | None = None
+    option: str = ""
 
     @property
     def setting(self) -> str:
-        return f"{self.level} / {self.adjacency}" + (f" / {self.relation}" if self.relation else "")
+        return " / ".join(filter(None, (self.level, self.adjacency, self.relation, self.option)))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The option of the method in this row, as keywords."""
+        name, _, value = self.option.partition("=")
+        return {name: json.loads(value)} if name else {}
 
     def promise(self, epsilon: float) -> Promise:
         if self.level == "edge":
@@ -93,10 +101,10 @@ class Run:
         return f"{self.method}|{self.row.dataset}|{self.row.setting}|{self.epsilon:g}|{self.seed}"
 
 
-def target_rows() -> list[Row]:
-    """The rows of ``ballot_targets.csv``."""
+def target_rows(method: str) -> list[Row]:
+    """The rows of ``METHOD_targets.csv``."""
     number = lambda text: float(text) if text else None
-    with (HERE / "ballot_targets.csv").open(encoding="utf-8") as file:
+    with (HERE / f"{method}_targets.csv").open(encoding="utf-8") as file:
         return [
             Row(
                 line["dataset"],
@@ -106,6 +114,7 @@ def target_rows() -> list[Row]:
                 float(line["epsilon"]),
                 number(line["target_accuracy"]),
                 number(line["published_best_same_setting"]),
+                line.get("option", ""),
             )
             for line in csv.DictReader(file)
         ]
@@ -123,7 +132,7 @@ def runs_of(rows: Iterable[Row], method: str, seeds: list[int], ceiling_seeds: i
     for row in rows:
         for number, seed in enumerate(seeds):
             yield Run(method, row, row.epsilon, seed)
-            yield Run("dp-mlp", row, row.epsilon, seed)
+            yield Run("dp-mlp", replace(row, option=""), row.epsilon, seed)
             if number < ceiling_seeds:
                 yield Run(method, row, math.inf, seed)
 
@@ -177,7 +186,7 @@ def finish(runs: list[Run], store: Store) -> None:
 
 
 def measure(run: Run, data: Any) -> dict[str, Any]:
-    method = method_class(run.method)()
+    method = method_class(run.method)(**run.row.options)
     started = time.process_time()
     model = method.fit(data, run.row.promise(run.epsilon), seed=run.seed)
     seconds = time.process_time() - started
@@ -199,7 +208,7 @@ def summary(row: Row, method: str, seeds: list[int], store: Store) -> dict[str, 
         "standard_error": round(error, 2),
         "floor": None if floor is None else round(floor, 2),
         "holds": None if floor is None else mean >= floor,
-        "dp_mlp": average(store.accuracies("dp-mlp", row, row.epsilon, seeds)),
+        "dp_mlp": average(store.accuracies("dp-mlp", replace(row, option=""), row.epsilon, seeds)),
         "ceiling": average(store.accuracies(method, row, math.inf, seeds)),
     }
 
@@ -215,7 +224,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
     ]
     cell = lambda value: "-" if value is None else f"{value:.1f}"
     for row in rows:
-        setting = " / ".join(filter(None, (row["level"], row["adjacency"], row["relation"])))
+        setting = " / ".join(filter(None, (row["level"], row["adjacency"], row["relation"], row["option"])))
         verdict = {True: "yes", False: "**no**", None: "-"}[row["holds"]]
         lines.append(
             f"| {row['dataset']} | {setting} | {row['epsilon']:g} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
@@ -267,12 +276,12 @@ def main() -> int:
         return 0
     rows = [
         row
-        for row in (bounded_rows() if options.bounded_degree else target_rows())
+        for row in (bounded_rows() if options.bounded_degree else target_rows(options.method))
         if (not options.data or row.dataset in options.data) and (not options.level or row.level in options.level)
     ]
     finish(list(runs_of(rows, options.method, options.seeds, options.ceiling_seeds)), store)
     table = [summary(row, options.method, options.seeds, store) for row in rows]
-    name = "utility-bounded" if options.bounded_degree else "utility"
+    name = "utility-bounded" if options.bounded_degree else f"utility-{options.method}"
     (options.out / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     (options.out / f"{name}.md").write_text(as_markdown(table), encoding="utf-8")
     print(as_markdown(table))

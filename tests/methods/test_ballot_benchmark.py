@@ -61,6 +61,6 @@ def test_the_graphs_of_bounded_rows_keep_their_degree_promise(utility):
 def test_every_target_row_names_a_promise_that_ballot_supports(utility):
     from graphveil.methods.ballot import Ballot
 
-    rows = [*utility.target_rows(), *utility.bounded_rows()]
+    rows = [*utility.target_rows("ballot"), *utility.bounded_rows()]
     assert len(rows) == 107
     assert all(row.promise(row.epsilon).guarantee in Ballot().supports for row in rows)

@@ -76,9 +76,8 @@ class Victim:
 
     @classmethod
     def asked_for(cls, target: str, flags: TargetFlags) -> Victim:
-        method = flags.method(target)
-        promise = flags.promise(method)
-        described = {"method": target, "mode": flags.mode, "level": str(promise.level), "epsilon": flags.epsilon}
+        method, promise = flags.settled(target)
+        described = {"method": method.name, "mode": flags.mode, "level": str(promise.level), "epsilon": flags.epsilon}
         parts = ("features_epsilon", "labels_epsilon", "edges_epsilon")
         return cls(method, promise, described | {part: getattr(flags, part) for part in parts})
 

@@ -71,8 +71,7 @@ def _one(name: str, data: str | None, flags: PromiseFlags, runs: int, seed: int,
         certificate = read_certificate(Path(name))
         method, promise = method_of(certificate), certificate.promise
     else:
-        method = flags.method(name)
-        promise = flags.promise(method)
+        method, promise = flags.settled(name)
     graph = None if data is None else opt.load_data(data, seed)
     options = {"name": data or "", "runs": runs, "seed": seed, "small": not saved}
     return audit_method(method, promise, graph, progress=progress, **options)

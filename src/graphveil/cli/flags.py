@@ -9,11 +9,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import typer
+
 from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from graphveil.methods.base import PrivateMethod
     from graphveil.privacy.promise import Promise
 
 
@@ -35,6 +36,9 @@ class PromiseFlags:
     ] = None
     labels_epsilon: Annotated[str | None, flag("--labels-epsilon E|raw|withheld", "Level local: of the label.")] = None
     edges_epsilon: Annotated[str | None, flag("--edges-epsilon E|raw|withheld", "Level local: of one contact.")] = None
+    cover_edges: Annotated[
+        str | None, flag("--cover-edges W", "Method auto: released, or all (predictions of an edge's two ends, too).")
+    ] = None
     settings: Annotated[list[str] | None, flag("--set KEY=VALUE", "A hyper-parameter; repeatable.")] = None
 
     def given(self, *allowed: str) -> list[str]:
@@ -43,9 +47,15 @@ class PromiseFlags:
         changed = [f.name for f in fields(self) if f.name not in allowed and getattr(self, f.name) != f.default]
         return [named[name].__metadata__[0].default for name in changed]  # typer keeps an option's first name there
 
-    def method(self, name: str) -> PrivateMethod:
+    def settled(self, name: str) -> tuple[Any, Promise]:
+        """The method with its options and the promise; ``auto`` has chosen."""
+        method = self.method(name)
+        promise = self.promise(method)
+        return settled(method, promise), promise
+
+    def method(self, name: str) -> Any:
         """The method with its ``--mode`` and ``--set`` options."""
-        from graphveil.methods.registry import build
+        from graphveil.methods.registry import AUTO, build
 
         values: dict[str, Any] = {"mode": self.mode or "sound"}
         for setting in self.settings or []:
@@ -56,15 +66,32 @@ class PromiseFlags:
                 values[key] = json.loads(text)  # a number, true, false or null; the method checks the type
             except json.JSONDecodeError:
                 values[key] = text
+        if name == AUTO:
+            from graphveil.methods.auto import Auto
+
+            return Auto(cover_edges=self.cover_edges or "released", **values)
+        if self.cover_edges is not None:
+            raise InputError(f"--cover-edges helps auto to choose a method; {name} is one")
         return build(name, values)
 
-    def promise(self, method: PrivateMethod) -> Promise:
+    def promise(self, method: Any) -> Promise:
         """The promise the flags describe, where they leave it open as the method supports it."""
         from graphveil.privacy.promise import Promise
 
-        stated = [field.name for field in fields(self) if field.name not in ("mode", "settings")]
+        stated = [field.name for field in fields(self) if field.name not in ("mode", "settings", "cover_edges")]
         values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
         return Promise.parse(**values, supported=method.supports)
+
+
+def settled(method: Any, promise: Promise) -> Any:
+    """The method itself, or the one that ``auto`` chooses for the promise, which is said in one line."""
+    from graphveil.methods.auto import Auto
+
+    if not isinstance(method, Auto):
+        return method
+    choice = method.choose(promise)
+    typer.echo(str(choice), err=True)
+    return choice.method
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

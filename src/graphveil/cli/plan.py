@@ -30,8 +30,7 @@ def plan(
     from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.local import Local
 
-    chosen: Any = flags.method(method)
-    promise = flags.promise(chosen)
+    chosen, promise = flags.settled(method)
     if data is not None:
         facts = PublicFacts.of(opt.load_data(data, 0))
     elif nodes is None or features is None or classes is None:

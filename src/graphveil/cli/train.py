@@ -14,9 +14,10 @@ import numpy as np
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.flags import PromiseFlags, settled
 from graphveil.cli.options import flag
 from graphveil.errors import DataWarning, InputError
+from graphveil.methods.registry import AUTO
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -68,7 +69,7 @@ def train(
     as_json: opt.AsJson = False,
 ) -> None:
     """Train METHOD on a graph, or on collected reports, under a privacy promise."""
-    chosen: Any = flags.method(method)
+    chosen: Any = flags.method(method if reports is None or method != AUTO else "local")
     if release_accuracy:
         chosen.set_params(release_accuracy=True)
     if reports is None:
@@ -89,6 +90,7 @@ def train(
         coins: dict[str, Any] = {"seed": seed, "progress": progress}
         if reports is None:
             promise = flags.promise(chosen)
+            chosen = settled(chosen, promise)
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
             graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=PrivateMethod)
 
 GROUP = "graphveil.methods"
+AUTO = "auto"  # not a method: it chooses one (auto.py)
 SOUND, PUBLISHED = "sound", "published"
 MODES = (SOUND, PUBLISHED)
 VERBS = {SOUND: "proves", PUBLISHED: "claims"}
