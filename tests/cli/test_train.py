@@ -165,3 +165,19 @@ def test_warnings_print_no_private_counts():
     assert any("duplicate arcs" in line for line in words) and any("(train)" in line for line in words)
     for line in words:
         assert not any(letter.isdigit() for letter in line) and "for the operator only" in line
+
+
+def test_auto_says_what_it_chose_and_saves_a_run_of_that_method(graphveil, graph_file, tmp_path):
+    flags = ("--data", graph_file, "--epsilon", 4, "--seed", 0, "--set", "steps=4")
+    code, out, err = graphveil("train", "auto", *flags, "--out", tmp_path / "run", "--json")
+    assert code == 0 and "auto chose roster: a person's own contact list is part of the record" in err
+    result = json.loads(out)
+    assert result["method"] == "roster" and result["holds"] is True and result["val_accuracy"] is None
+    assert graphveil("verify", tmp_path / "run")[0] == 0
+    code, out, err = graphveil("plan", "auto", "--epsilon", 4, "--cover-edges", "all", "--data", graph_file, "--json")
+    assert code == 0 and json.loads(out)["method"] == "ballot" and "read no lists" in err
+
+
+def test_cover_edges_belongs_to_auto(graphveil, graph_file):
+    code, _, err = graphveil("train", "ballot", "--data", graph_file, "--epsilon", 4, "--cover-edges", "all")
+    assert code == 2 and "helps auto to choose" in err
