@@ -22,14 +22,14 @@ import torch
 
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.local.clients import on_neighbouring_records, reports_of_a_client
-from graphveil.audit.local.exact_ratios import DrawnBy, audit_randomizer, edge_domain
+from graphveil.audit.local.exact_ratios import CONTACTS, DrawnBy, audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
 from graphveil.audit.result import Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
 from graphveil.exchange.in_process import InProcess
-from graphveil.exchange.randomizers import Contacts, NeighbourMean, Unit
+from graphveil.exchange.randomizers import Contacts, NeighbourMean
 from graphveil.exchange.randomizers.replacement import ReadsEverybody
 from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
@@ -150,10 +150,9 @@ def _round(
         failures.append(Failure("exact ratio", round.name, randomizer.unbounded or "the log-ratio is infinite"))
     if not ratio.honest:
         failures.append(Failure("law", round.name, "reports are not drawn with the stated probabilities"))
-    reports = "all reports" if ratio.whole else "drawn and extreme reports"
+    reports = "all reports" if ratio.whole else "drawn and extreme reports, which are not all"
     infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
-    unit = "any two records" if randomizer.unit is Unit.VERTEX else "one contact exchanged"
-    how = f"{type(randomizer).__name__}, {unit}: {ratio.pairs} pairs at {reports}{infinite}"
+    how = f"{type(randomizer).__name__}, {ratio.unit}: {ratio.pairs} pairs at {reports}{infinite}"
     return Evidence(name, ratio.epsilon, how), failures
 
 
@@ -174,18 +173,20 @@ def _support(randomizer: Any, broadcast: Any) -> np.ndarray:
 
 
 def _gaussian_round(randomizer: NeighbourMean, name: str, broadcast: Any, noise: Noise) -> Evidence:
-    """Gaussian reports have no worst ratio: a sampled bound at their delta, on the two contacts that are farthest apart."""
+    """Gaussian reports have no worst ratio: a sampled bound at their delta, where of two lists of three (of one, if there are no
+    more slots) the contacts that differ are those farthest apart."""
     rows = np.asarray(broadcast, dtype=np.float64)
     distance = np.linalg.norm(rows[:, None] - rows[None], axis=2)
     first, second = np.unravel_index(np.argmax(distance), distance.shape)
-    a, b = np.array([first]), np.array([second])
+    stay = np.setdiff1d(np.arange(len(rows)), [first, second])[: CONTACTS - 1]
+    a, b = (np.sort(np.append(stay, slot)) for slot in (first, second))
     draws = 20_000
     worlds = [randomizer.randomize(Contacts.of([record] * draws), broadcast, noise) for record in (a, b)]
-    sigma, centre = randomizer.sigma(1), randomizer.means(Contacts.of([a, b]), broadcast)
+    sigma, centre = randomizer.sigma(len(a)), randomizer.means(Contacts.of([a, b]), broadcast)
     change = centre[0] - centre[1]
     scores = [((reports - centre.mean(axis=0)) @ change) / sigma**2 for reports in worlds]
     bound = epsilon_lower_bound(scores[0], scores[1], randomizer.delta, CONFIDENCE)
-    how = f"NeighbourMean, one contact exchanged: {draws} draws per world at delta {randomizer.delta:g}"
+    how = f"NeighbourMean, one contact exchanged in lists of {len(a)}: {draws} draws per world at delta {randomizer.delta:g}"
     return Evidence(name, bound.epsilon, how, CONFIDENCE)
 
 

@@ -46,8 +46,7 @@ def reports_of_a_client(
     round: Round, records: tuple[Any, Any], draws: int, broadcast: Any, noise: Noise
 ) -> tuple[list[Any], list[Any]]:
     """What one client with ``draws`` copies of either record sends for them."""
-    contact = round.part is Part.EDGES and np.ndim(records[0]) == 0  # a record is one contact: a list of its own
-    copies = [np.atleast_1d(record) if contact else record for record in records for _ in range(draws)]
+    copies = [record for record in records for _ in range(draws)]
     held = Contacts.of(copies) if round.part is Part.EDGES else np.array(copies)
     randomizer: Any = round.randomizer
     if isinstance(randomizer, BucketResponse):  # which ends report is decided by slots, which these copies do not have
@@ -55,7 +54,6 @@ def reports_of_a_client(
     client = Client(np.arange(2 * draws), {round.part: held}, [replace(round, randomizer=randomizer)], noise)
     report = client.report(round.name, broadcast)
     rows = [report.row(number) for number in range(len(report))]
-    rows = [int(row[0]) if contact else row for row in rows]
     first = int(np.count_nonzero(report.ids < draws))
     return rows[:first], rows[first:]
 

@@ -5,8 +5,9 @@ b, E_b[w] = 1, w <= e^epsilon and E_b[w^2] = E_a[w] <= e^epsilon, so the varianc
 drawn, and Bernstein's inequality says how far a mean may stray. (A sample's own standard error would be far too small here: the
 few large weights that carry the mean are mostly missing from it.) At large epsilon that tolerance is wide. *Marginals* have power
 at every epsilon: flipped bits are binomial per slot, Laplace noise is compared with its law per column (Kolmogorov and Smirnov),
-windows and caps are hit binomially. Every check calls a faithful sampler false with probability at most ``RATE``,
-whatever epsilon and however many columns: the comparisons of a check share its error. One randomizer meets at most four checks.
+windows, caps, buckets and their members are hit binomially. Every check calls a faithful sampler false with probability at most
+``RATE``, whatever epsilon and however many columns: the comparisons of a check share its error. One randomizer meets at most four
+checks.
 Tests: ``tests/audit/test_draw_laws.py``.
 """
 
@@ -18,9 +19,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import kstest, laplace
+from scipy.stats import binom, kstest, laplace
 
-from graphveil.exchange.randomizers import Contacts, Direction, EdgeListResponse, MultiBit, Piecewise, Randomizer, Rest
+from graphveil.exchange.randomizers import (
+    BucketResponse,
+    Contacts,
+    Direction,
+    EdgeListResponse,
+    MultiBit,
+    Piecewise,
+    Randomizer,
+    Rest,
+)
 from graphveil.exchange.randomizers.laplace import AddsLaplace
 from graphveil.privacy.noise import Noise
 from graphveil.statistics.drawn import RATE, Array, binomial_p_values, plausible
@@ -86,6 +96,8 @@ def follows_marginals(randomizer: Randomizer, record: Any, broadcast: Any, drawn
     """The laws of parts of the report that are known in closed form; True for randomizers without any."""
     if isinstance(randomizer, EdgeListResponse):
         return plausible(_flips(randomizer, record, broadcast, noise))
+    if isinstance(randomizer, BucketResponse) and np.ndim(record):
+        return plausible(_members(randomizer, record, broadcast, np.array(drawn)))
     if isinstance(randomizer, AddsLaplace):
         return plausible(_laplace(randomizer, record, broadcast, np.array(drawn)))
     if isinstance(randomizer, (MultiBit, Piecewise)):
@@ -107,6 +119,25 @@ def _flips(randomizer: EdgeListResponse, record: Any, broadcast: Any, noise: Noi
     sums = np.concatenate([counts, [counts[contact].sum(), counts[~contact].sum()]])
     trials = lists * np.concatenate([np.ones(slots), [contact.sum(), (~contact).sum()]])
     return binomial_p_values(sums, trials, randomizer.flip)
+
+
+def _members(randomizer: BucketResponse, record: Any, broadcast: Any, lists: np.ndarray) -> Array:
+    """How many reports fall into every bucket, a sum of two binomials: contacts of this bucket, and others. Within a bucket, how
+    many name each of its members."""
+    bucket_of, true = np.asarray(broadcast), np.asarray(record)
+    named = np.bincount(lists.ravel(), minlength=len(bucket_of))
+    sizes, own = (np.bincount(found, minlength=randomizer.buckets) for found in (bucket_of, bucket_of[true]))
+    fell = np.bincount(bucket_of, named, minlength=randomizer.buckets).astype(np.int64)
+    members = binomial_p_values(named, fell[bucket_of], 1 / sizes[bucket_of])
+    kept, moved = randomizer.response.keep, randomizer.response.other
+    found = []
+    for seen, here in zip(fell, own, strict=True):
+        stayed, came = len(lists) * here, len(lists) * (len(true) - here)
+        masses = np.convolve(
+            binom.pmf(np.arange(stayed + 1), stayed, kept), binom.pmf(np.arange(came + 1), came, moved)
+        )
+        found.append(2 * min(masses[: seen + 1].sum(), masses[seen:].sum()))
+    return np.concatenate([members, np.minimum(found, 1.0)])
 
 
 def _laplace(randomizer: AddsLaplace, record: Any, broadcast: Any, rows: Array) -> Array:

@@ -3,7 +3,13 @@
 Small alphabets are enumerated whole. Where a report is a vector of many values, the reports tried are the records' own draws
 and the extreme ones; their densities are exact, so every ratio found is a true lower bound on epsilon, and by the lemma of each
 randomizer the bound is attained there. A second check (``draw_laws.py``) compares the draws with the stated
-probabilities: without it a sampler could differ from its density. Tests: ``tests/audit/test_exact_ratios.py``.
+probabilities: without it a sampler could differ from its density.
+
+Contacts are compared as *whole lists* of which one contact is exchanged. The contacts that stay are in the middle of the slots,
+so the exchange moves them to other places of the list and an order that was kept shows. All reports are all lists of this length
+in every order (what is never sent has probability 0), or all sets of slots. Where there are more than ``MOST`` of them, lists of
+three are compared at drawn and extreme reports, and the evidence says that these are not all. (A mechanism that reads everybody's
+lists is compared on lists of one: its ratio is infinite there already.) Tests: ``tests/audit/test_exact_ratios.py``.
 """
 
 from __future__ import annotations
@@ -23,21 +29,26 @@ from graphveil.privacy.noise import Array, Noise
 
 DrawnBy = Callable[[tuple[Any, Any], int], tuple[Sequence[Any], Sequence[Any]]]  # so many reports of either record
 TRIED = 60  # draws per record that are tried as reports where the alphabet is too large
+MOST = 2000  # reports on whole lists that are tried one by one
+CONTACTS, EXCHANGED = 3, 12  # in a list, and slots that take turns in one place of it
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Records, which pairs of them differ in one unit, and reports to compare them at; ``whole``: these are all reports."""
+    """Records, which pairs of them differ in one ``unit``, and reports to compare them at; ``whole``: these are all reports."""
 
     records: Sequence[Any]
     pairs: Sequence[tuple[int, int]]
     reports: Sequence[Any]
     whole: bool
+    unit: str = "any two records"
 
     @classmethod
-    def of_any_two(cls, records: Sequence[Any], reports: Sequence[Any], whole: bool) -> Domain:
+    def of_any_two(
+        cls, records: Sequence[Any], reports: Sequence[Any], whole: bool, unit: str = "any two records"
+    ) -> Domain:
         """Records of which any two are neighbours."""
-        return cls(records, list(permutations(range(len(records)), 2)), reports, whole)
+        return cls(records, list(permutations(range(len(records)), 2)), reports, whole, unit)
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,7 @@ class Ratio:
     pairs: int
     whole: bool
     honest: bool
+    unit: str
 
 
 def log_densities(
@@ -76,7 +88,8 @@ def audit_randomizer(
     largest = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=1)
     pair = domain.pairs[int(np.argmax(largest))]
     honest = draws_follow_density(randomizer, domain, pair, densities, randomizer.cost, broadcast, noise, drawn_by)
-    return Ratio(max(float(largest.max()), 0.0), int(np.isinf(largest).sum()), len(domain.pairs), domain.whole, honest)
+    worst, infinite = max(float(largest.max()), 0.0), int(np.isinf(largest).sum())
+    return Ratio(worst, infinite, len(domain.pairs), domain.whole, honest, domain.unit)
 
 
 def draws_follow_density(
@@ -89,7 +102,7 @@ def draws_follow_density(
     noise: Noise,
     drawn_by: DrawnBy | None = None,
 ) -> bool:
-    """Whether both records of a pair are reported as stated (``draw_laws.py``): two or four checks of error ``RATE`` each."""
+    """Whether both records of a pair are reported as stated (``draw_laws.py``): four checks of error ``RATE`` each."""
     one, other = (domain.records[number] for number in pair)
     draws = DRAWS if domain.whole else FEWER
     if drawn_by is None:
@@ -100,12 +113,13 @@ def draws_follow_density(
         return False
     if domain.whole:
         stated = zip((first, second), pair, strict=True)
-        return all(follows_masses(drawn, domain.reports, densities[number]) for drawn, number in stated)
-    return (
-        follows_marginals(randomizer, one, broadcast, first, noise)
-        and follows_marginals(randomizer, other, broadcast, second, noise)
-        and follows_ratios(randomizer, one, other, bound, broadcast, (first, second))
-        and follows_ratios(randomizer, other, one, bound, broadcast, (second, first))
+        follows = all(follows_masses(drawn, domain.reports, densities[number]) for drawn, number in stated)
+    else:
+        there, back = (one, other, (first, second)), (other, one, (second, first))
+        follows = all(follows_ratios(randomizer, a, b, bound, broadcast, drawn) for a, b, drawn in (there, back))
+    return follows and all(
+        follows_marginals(randomizer, record, broadcast, drawn, noise)
+        for record, drawn in ((one, first), (other, second))
     )
 
 
@@ -115,10 +129,38 @@ def domain_of(randomizer: Randomizer, part: Part, classes: int, slots: int, broa
         return Domain.of_any_two(range(classes), range(classes), whole=True)
     if part is Part.FEATURES:
         return _rows_domain(randomizer, broadcast, noise)
-    if isinstance(randomizer, (randomizers.BucketResponse, randomizers.NeighbourReplacement)):
-        chosen = list(range(slots)) if slots <= 16 else list(np.linspace(0, slots - 1, 12).astype(int))
-        return Domain.of_any_two(chosen, range(slots), whole=True)
+    if isinstance(randomizer, randomizers.NeighbourReplacement):
+        return Domain.of_any_two(_spread(slots), range(slots), True, "the contact of a list of one exchanged")
+    for length in range(min(CONTACTS, slots - 1), 0, -1):
+        reports = _all_reports(randomizer, slots, length)
+        if reports is not None:
+            return _whole_lists_domain(slots, length, reports)
     return _lists_domain(randomizer, slots, broadcast, noise)
+
+
+def _spread(slots: int) -> list[int]:
+    """All slots, or as many as are exchanged, from the first to the last."""
+    return [int(slot) for slot in np.unique(np.linspace(0, slots - 1, min(slots, EXCHANGED)).round())]
+
+
+def _all_reports(randomizer: Randomizer, slots: int, length: int) -> list[np.ndarray] | None:
+    """Everything that can be sent for a list of this length, in every order; None if that is too much or not a finite set.
+
+    Only lists of two and more have an order.
+    """
+    if isinstance(randomizer, randomizers.BucketResponse) and slots**length <= MOST and length > 1:
+        return [np.array(report) for report in product(range(slots), repeat=length)]
+    if isinstance(randomizer, randomizers.EdgeListResponse) and 2**slots <= MOST:
+        return [np.flatnonzero(bits) for bits in product((False, True), repeat=slots)]
+    return None
+
+
+def _whole_lists_domain(slots: int, length: int, reports: list[np.ndarray]) -> Domain:
+    """One contact of a list takes many values; those that stay are the slots in the middle."""
+    first = (slots - length + 1) // 2
+    stay = np.arange(first, first + length - 1)
+    records = [np.sort(np.append(stay, slot)) for slot in _spread(slots) if slot not in stay]
+    return Domain.of_any_two(records, reports, True, f"one contact exchanged in lists of {length}")
 
 
 def _rows_domain(randomizer: Randomizer, broadcast: Any, noise: Noise) -> Domain:
@@ -139,21 +181,23 @@ def _rows_domain(randomizer: Randomizer, broadcast: Any, noise: Noise) -> Domain
 
 
 def _lists_domain(randomizer: Randomizer, slots: int, broadcast: Any, noise: Noise) -> Domain:
-    """Lists of three contacts of which one is exchanged."""
+    """Lists of three contacts of which one is exchanged, at random, and reports that are drawn or extreme."""
     rng = np.random.default_rng(0)
     records: list[np.ndarray] = []
     for _ in range(12):
-        chosen = rng.permutation(slots)[:4]
-        records += [np.sort(chosen[:3]), np.sort(chosen[[0, 1, 3]])]
+        chosen = rng.permutation(slots)[: CONTACTS + 1]
+        records += [np.sort(chosen[:-1]), np.sort(np.delete(chosen, -2))]
     pairs = [pair for n in range(0, len(records), 2) for pair in ((n, n + 1), (n + 1, n))]
     reports = [report for record in records for report in draw(randomizer, record, 10, broadcast, noise)]
     if isinstance(randomizer, randomizers.EdgeListResponse):
         reports += records
+    if isinstance(randomizer, randomizers.BucketResponse):
+        reports += [np.full(len(record), contact) for record in records for contact in record]
     if isinstance(randomizer, randomizers.LabelHistogram):
         far = 100 * randomizer.scale
         reports += [far * (np.arange(randomizer.bins) == one) - far * (np.arange(randomizer.bins) == other)
                     for one, other in permutations(range(randomizer.bins), 2)]  # fmt: skip
-    return Domain(records, pairs, reports, whole=False)
+    return Domain(records, pairs, reports, False, f"one contact exchanged in lists of {CONTACTS}")
 
 
 def edge_domain(randomizer: Any, lists: Contacts) -> list[tuple[Any, Any]]:
