@@ -62,11 +62,11 @@ class NormalTable:
     def __init__(self, columns: int) -> None:
         self.rows = 0
         self._columns, self._paired, self._of_pairs, self._of_rows = columns, 0, 0.0, 0.0
-        self._squares: Array = np.zeros(columns)
+        self.squares: Array = np.zeros(columns)
         self._kept: list[Array] = []
 
     def add(self, block: Array) -> None:
-        self._squares += np.einsum("ij,ij->j", block, block)
+        self.squares += np.einsum("ij,ij->j", block, block)
         self._of_rows += float(np.square(block.sum(axis=1)).sum()) / self._columns
         pairs = block[0 : len(block) - 1 : 2] + block[1::2]
         self._of_pairs += float(np.square(pairs).sum()) / 2
@@ -77,7 +77,7 @@ class NormalTable:
 
     def p_values(self) -> dict[str, Array]:
         """By what a small one means."""
-        found = {"its scale is not the declared one": chi_squared_p_values(self._squares, self.rows)}
+        found = {"its scale is not the declared one": chi_squared_p_values(self.squares, self.rows)}
         numbers = np.sort(np.concatenate(self._kept))
         size, law = len(numbers), ndtr(numbers)
         steps = np.arange(size + 1) / size
