@@ -62,6 +62,18 @@ def test_a_group_of_one_row_with_half_the_noise_does_not_verify_under_replace(sa
     assert "mechanism.group" in verify_run(forge(saved(gv.Ballot(), REPLACE), edit))[0][0]
 
 
+@pytest.mark.parametrize(("noise", "explained"), [(1 - 1e-8, True), (0.99, False)])
+def test_noise_of_an_earlier_version_that_lacks_the_reserve_for_rounding_is_called_so(saved, verify, noise, explained):
+    def edit(body):
+        for entry in body["releases"]:
+            entry["mechanism"]["sigma"] *= noise
+
+    code, told = verify(forge(saved(gv.Gap(steps=2), NODE), edit))
+    (line,) = [line for line in told["disagreements"] if line.startswith("'holds' is recorded as True")]
+    assert code == 1 and ("an earlier version" in line and "Train again" in line) == explained
+    assert not explained or ("epsilon 4.0000000" in line and "where 4 was promised" in line)
+
+
 TINY = {
     "sound": (gv.Dpdgc(steps=2, code_steps=2, row_norm=1e-8), NODE),
     "published": (gv.Dpdgc(mode="published", hidden=4, width=4, epochs=1), gv.KNeighborLevel(2, 4.0)),

@@ -30,7 +30,7 @@ CHECKS = (
     "every release moves by at most its declared sensitivity on every neighbour",
     "with equal releases, model, certificate and others' predictions are equal",
     "noise has the declared scale and law, lies on the public grid and is drawn number by number; "
-    "so does that of every planned release, one number or many, drawn ten thousand times through the curator",
+    "so does that of every planned release, one number or many, drawn ten thousand times (of wide tables: a part)",
     "noise is independent across releases and along each of them",
     "batches are coins of the declared rate, equal for all records and drawn anew at every step; an empty one is a noisy step",
     "the worst pair of the declared sensitivities, sampled, does not refute the accounted epsilon",
