@@ -16,7 +16,7 @@ from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entri
 from graphveil.privacy.accounting.loss import Zcdp, epsilon_of
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import GumbelTop
-from graphveil.privacy.noise import Noise
+from graphveil.privacy.noise import ERROR, Noise
 
 SMALL = {"steps": 4, "sources": 6, "hidden": 4, "projection": 3}
 NODE = gv.NodeLevel(4.0, adjacency="node")
@@ -65,8 +65,20 @@ def test_gumbel_picks_follow_the_exponential_mechanism():
 
 def test_m_times_k_picks_cost_half_m_k_epsilon_squared():
     assert GumbelTop(0.01, 2, 70, 500).loss(0.001) == Zcdp(pytest.approx(70 * 2 * 0.1**2 / 2))
+    choices = GumbelTop.for_mu(0.001, 1.0, 2, 70, 500)
+    assert choices.loss(0.001).rho <= 0.5 and choices.loss(0.001) == Zcdp(pytest.approx(0.5, rel=1e-11))
     # the published composition says 20.3 at Gumbel scale 10 C2
     assert epsilon_of([GumbelTop(0.01, 2, 70, 500).loss(0.001)], 1e-3) == pytest.approx(4.1, abs=0.4)
+
+
+def test_what_the_sampler_of_choices_errs_is_charged():
+    """Chances off by ``ERROR`` on either side, as badly as can be: the range of log-ratios is what the loss says."""
+    chance = np.array([0.7, 0.2, 0.1])
+    there, back = (chance * np.exp(sign * np.array([1.0, -1.0, -1.0]) * ERROR) for sign in (1, -1))
+    ratios = np.log(there / back)
+    mechanism = GumbelTop(1.0, 1, 1, 3)
+    assert 2 * math.sqrt(2 * mechanism.loss(1e-300).rho) == pytest.approx(np.ptp(ratios), rel=1e-2)
+    assert mechanism.loss(0.0) == Zcdp(0.0)
 
 
 def explicit_gradients(parameters, sizes, x, weights, labels):

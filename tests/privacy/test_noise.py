@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, geom, kstest
 
 from graphveil.errors import PrivacyError
-from graphveil.privacy.noise import GRID_BITS, KEY_BITS, Noise, gaussian_overhead, grid, summation_error
+from graphveil.privacy.noise import GRID_BITS, KEY_BITS, Noise, gaussian_overhead, grid, scaling_error, summation_error
 
 N = 200_000  # a Kolmogorov-Smirnov p-value below 1e-6 has false-alarm rate 1e-6; seeds are fixed
 
@@ -223,3 +223,16 @@ def test_summation_error_bounds_what_the_order_of_addition_can_do():
             total += row
         worst = max(worst, float(np.linalg.norm(total - exact)))
     assert worst <= summation_error(5000, 1.0)
+
+
+@pytest.mark.parametrize("records", [10**5, 10**8])
+def test_scaling_error_bounds_what_scaling_adds_to_a_change_of_an_exact_sum(records):
+    """Sums of messages on the grid of messages, one of which leaves; above a million records 1e-9 would be too little."""
+    rng = np.random.default_rng(2)
+    sums = np.rint(rng.uniform(records / 2, records, 2000) * 2**24) / 2**24
+    worst = 0.0
+    for factor in rng.uniform(0.1, 10.0, 200):
+        moved = factor * sums - factor * (sums - 1.0)
+        worst = max(worst, float(moved.max()) / factor - 1)
+    assert worst <= scaling_error(records)
+    assert (worst > scaling_error(10**5) == 1e-9) == (records == 10**8)

@@ -32,6 +32,7 @@ from graphveil.methods.options import Count, Positive, Range, Share
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.noise import scaling_error
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 from graphveil.progress import Progress
@@ -105,7 +106,8 @@ class DpSage(PrivateMethod):
         excluded = promise.adjacency is Adjacency.BOUNDED_DEGREE
         if not promise.private:
             return gradient, Release("table", Exact(), payers(facts, promise, 1.0), lemma, excluded)
-        bound = self.message_clip * hop_sensitivity(promise, 1, facts.nodes, self.hidden) * (1 + 1e-9)
+        moved = self.message_clip * hop_sensitivity(promise, 1, facts.nodes, self.hidden)
+        bound = moved * (1 + scaling_error(facts.nodes))
         noise = Gaussian.for_mu(bound, mu * math.sqrt(self.table_share), facts.nodes * self.hidden)
         return gradient, Release("table", noise, payers(facts, promise, bound), lemma, excluded)
 

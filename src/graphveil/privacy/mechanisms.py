@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Loss, Pure, SampledGaussian, Unbounded, Zcdp
 from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, SampledShift, Shift, Visible
-from graphveil.privacy.noise import Added, Array, Noise, gaussian_overhead, laplace_overhead
+from graphveil.privacy.noise import Added, Array, Noise, gaussian_overhead, gumbel_overhead, laplace_overhead
 from graphveil.privacy.response import BitFlips, CategoryResponse
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
@@ -415,7 +415,8 @@ class GumbelTop(_Noisy):
 
     The same law as ``picks`` successive choices by the exponential mechanism. One record moves entries by at most
     ``sensitivity``, in all rows; each choice then has range 2 sensitivity/scale and costs rho = (sensitivity/scale)^2/2
-    (Durfee and Rogers 2019; Cesar and Rogers 2021). Tests: ``tests/methods/test_dpar.py``.
+    (Durfee and Rogers 2019; Cesar and Rogers 2021). Every choice is drawn within a relative ``noise.ERROR`` of its ideal chance:
+    that widens the range of log-ratios by four of them (``gumbel_overhead``). Tests: ``tests/methods/test_dpar.py``.
     """
 
     kind: ClassVar[str] = "gumbel-top"
@@ -424,8 +425,16 @@ class GumbelTop(_Noisy):
     rows: int
     columns: int
 
+    @classmethod
+    def for_mu(cls, sensitivity: float, mu: float, picks: int, rows: int, columns: int) -> GumbelTop:
+        """The least noise with which a record of this sensitivity pays at most rho = mu^2/2 for all choices."""
+        each = mu / math.sqrt(max(rows * picks, 1)) - gumbel_overhead()
+        return cls(_least_noise(sensitivity, each), picks, rows, columns)
+
     def loss(self, sensitivity: float) -> Loss:
-        return Zcdp(self.rows * self.picks * (sensitivity / self.scale) ** 2 / 2)
+        if sensitivity == 0:
+            return Zcdp(0.0)
+        return Zcdp(self.rows * self.picks * (sensitivity / self.scale + gumbel_overhead()) ** 2 / 2)
 
     def apply(self, value: Any, noise: Noise) -> Any:
         scores = np.asarray(value, dtype=np.float64)

@@ -58,6 +58,24 @@ def laplace_overhead(dimension: int) -> float:
     return dimension * (2.0**-GRID_BITS + 2 * ERROR)
 
 
+def gumbel_overhead() -> float:
+    """What one choice by Gumbel noise costs beside its ideal law, in units of sensitivity/scale: half the range of log-ratios.
+
+    Chances are within factors 1 +- ``ERROR`` on either side, so a log-ratio is off by 2 ``ERROR`` and their range by 4.
+    """
+    return 2 * ERROR
+
+
+def scaling_error(records: int, least: float = 1e-9) -> float:
+    """By which share of its sensitivity a table of exact sums over so many records may move further once it is scaled.
+
+    Let B be the sensitivity. The rows that one record moves are sums of the messages of ``records`` senders, each of which can
+    move them by no more than B: their norm is at most records B. Scaling rounds every number by a relative 2^-53 at most, up to
+    four times over, in both worlds: records B 2^-50 in all. ``least``: what is kept in reserve anyway. Test: ``test_noise.py``.
+    """
+    return max(least, records * 2.0**-50)
+
+
 def summation_error(examples: int, clip: float, growth: float = 1.0, chain: int | None = None) -> float:
     """How far float64 addition can move a sum of ``examples`` terms of norm <= clip from the exact sum.
 

@@ -35,7 +35,7 @@ from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import KINDS, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
-from graphveil.privacy.noise import Array
+from graphveil.privacy.noise import Array, scaling_error
 from graphveil.privacy.plan import Release, edge_kind
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
@@ -44,7 +44,6 @@ PLAUSIBLE = 0.1  # classes with at least this part of the largest own probabilit
 AUDIBLE = 3.0  # agreement in units of the noise above which all classes are plausible
 HETEROPHILY = 0.15
 RIDGE, OFFSET_RIDGE = 5.0, 1.0  # of the final weights, in structural mode
-RESERVE = 1 - 1e-9  # codes are rounded once after an exact sum
 
 
 def edge_releases(facts: PublicFacts, promise: Promise) -> tuple[Release, ...]:
@@ -89,7 +88,8 @@ def learn_edge(curator: Curator, epochs: int, coins: np.random.Generator, progre
     if poll.heterophilous(HETEROPHILY):
         messages = np.zeros((records.nodes, records.classes))
         messages[masks["train"]] = codes(tally)
-        sent_on = lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * RESERVE
+        kept = 1 - scaling_error(records.nodes)
+        sent_on = lambda private: directed_sum(private, messages, masks, probabilities)[receivers] * kept
         table = whitened(curator.release("ballots", sent_on))
         mode, logits[receivers] = "structural", fit_structural(z[receivers], table, at_calibration, truth)
     else:
@@ -135,7 +135,7 @@ def receiver_coded(tally: Array, plausible: np.ndarray) -> Array:
     size = plausible.sum(axis=1, keepdims=True)
     inside = np.where(plausible, tally, 0.0)
     centred = np.where(plausible, inside - inside.sum(axis=1, keepdims=True) / size, 0.0)
-    return np.asarray(centred / np.sqrt(1 - 1 / size) * RESERVE)
+    return np.asarray(centred / np.sqrt(1 - 1 / size) * (1 - scaling_error(len(tally))))
 
 
 def _agreement(poll: Poll, labels: np.ndarray) -> Poll:

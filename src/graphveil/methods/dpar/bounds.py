@@ -76,7 +76,7 @@ def row_releases(ranking: Ranking, facts: PublicFacts, promise: Promise, mu: flo
     lemma = "entries lie in [0, C2]; M K choices with range 2 C2/scale each"
     picking: Mechanism = Exact()
     if promise.private:
-        picking = GumbelTop(ranking.entry_clip * math.sqrt(m * k) / each, k, m, candidates)
+        picking = GumbelTop.for_mu(ranking.entry_clip, each, k, m, candidates)
     picks = Release("pagerank", picking, payers(facts, promise, ranking.entry_clip), lemma)
     if ranking.select == "em0":
         return (picks,)

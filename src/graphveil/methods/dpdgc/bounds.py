@@ -25,6 +25,7 @@ from graphveil.methods.common.aggregation import hop_sensitivity, payers
 from graphveil.methods.common.private_training import group_release
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
+from graphveil.privacy.noise import scaling_error
 from graphveil.privacy.plan import Release
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 
@@ -88,6 +89,8 @@ def table_release(
     excluded = own_row_excluded(promise, codes_released)
     if not promise.private:
         return Release("table", Exact(), payers(facts, promise, 1.0), lemma, excluded)
-    bound = norm * table_bound(facts, promise, width, codes_released) * (1 if norm == 1 else 1 + 1e-9)
+    bound = (
+        norm * table_bound(facts, promise, width, codes_released) * (1 if norm == 1 else 1 + scaling_error(facts.nodes))
+    )
     mechanism = Gaussian.for_mu(bound, mu, facts.nodes * width)
     return Release("table", mechanism, payers(facts, promise, bound), lemma, excluded)

@@ -30,7 +30,7 @@ from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
-from graphveil.privacy.noise import summation_error
+from graphveil.privacy.noise import scaling_error, summation_error
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
@@ -97,7 +97,8 @@ class PublishedDpdgc(PaperBatches):
             codes = DpGradient(sigma, clip, steps, size, rate=rate, slack=slack, group=touched)
             claimed = self.row_norm * math.sqrt(reached)
             table = Gaussian(scale * claimed, facts.nodes * shape.width)
-            moved = claimed * (math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0) * (1 + 1e-9)
+            rows = math.sqrt(2) if promise.adjacency is Adjacency.EDGE_UNDIRECTED else 1.0
+            moved = claimed * rows * (1 + scaling_error(facts.nodes))
         releases = (
             Release("codes", codes, payers(facts, promise, clip), AS_STATED),
             Release("table", table, payers(facts, promise, moved), AS_STATED, not public),

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.graph import GRID, Graph, Lists
+from graphveil.privacy.noise import scaling_error
 
 
 def l1_rows(graph: Graph) -> np.ndarray:
@@ -78,7 +79,8 @@ def scaled_sum(lists: Lists, rows: np.ndarray, scales: np.ndarray, order: int = 
     """``S_i / s_i`` with the senders' weights of Lemma M, ``(sum_i s_i^-p)^(-1/p)``; rows are cut to lp norm at most 1."""
     rows = rows / np.maximum(np.linalg.norm(rows, ord=order, axis=1, keepdims=True), 1.0)
     senders, receivers = lists.edge_index()
+    kept = 1 - scaling_error(lists.nodes, least=1e-12)
     mass = np.bincount(senders, weights=scales[receivers] ** -float(order), minlength=lists.nodes)
-    weights = np.where(mass > 0, np.maximum(mass, 1e-300) ** (-1 / order), 0.0) * (1 - 1e-12)
+    weights = np.where(mass > 0, np.maximum(mass, 1e-300) ** (-1 / order), 0.0) * kept
     messages = np.trunc(weights[:, None] * rows / GRID) * GRID
     return np.asarray(lists.aggregate(messages) / scales[:, None])

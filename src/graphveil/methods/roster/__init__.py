@@ -33,7 +33,6 @@ from graphveil.errors import InputError
 from graphveil.methods.base import ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
 from graphveil.methods.options import Count, Positive
-from graphveil.methods.roster.algorithm import Roll
 from graphveil.methods.roster.bounds import LABELLED, releases_of
 from graphveil.methods.roster.predictor import RosterPredictor
 from graphveil.methods.roster.statements import assumptions_of, implied_by
@@ -86,4 +85,6 @@ class Roster(PrivateMethod):
         return public, assumptions_of(plan, self.covers(plan.facts))
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RosterPredictor:
+        from graphveil.methods.roster.algorithm import Roll
+
         return Roll(curator, self.covers(curator.facts), self.clip, self.learning_rate, progress).call()

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from graphveil import learn
 from graphveil.graph import Graph
-from graphveil.graph.unit import unit_rows
-from graphveil.methods.common.own_predictor import BIAS, FLOOR
+from graphveil.methods.common.own_predictor import centred
 from graphveil.privacy.noise import Array
 
-TEMPERATURE = (
-    1.5  # labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
-)
+# labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
+TEMPERATURE = 1.5
 
 ARRAYS = ("centre", "features", "bias", "codes", "asked", "rows", "prior")
 NUMBERS = ("floor", "heard", "row_weight", "push")
@@ -43,8 +39,10 @@ class RosterPredictor:
     reads_lists = True
 
     def logits(self, graph: Graph) -> Array:
-        x = learn.CentredRows(unit_rows(graph.rows), self.centre, floor=FLOOR, bias=BIAS)
-        own = x.matmul(torch.from_numpy(np.concatenate([self.features, self.bias]))).numpy()
+        import torch
+
+        weights = torch.from_numpy(np.concatenate([self.features, self.bias]))
+        own = centred(graph, self.centre).matmul(weights).numpy()
         codes = self.codes.copy()
         codes[self.asked] += self.row_weight * self.rows
         heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
