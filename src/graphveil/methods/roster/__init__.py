@@ -60,8 +60,8 @@ class Roster(PrivateMethod):
     learns_from: ClassVar[tuple[str, ...]] = LABELLED
 
     edge_cover: bool | None = None
-    steps: Count = 100
-    clip: Positive = 0.25
+    steps: Count = 70
+    clip: Positive = 0.35
     learning_rate: Positive = 0.1
 
     def check(self) -> None:

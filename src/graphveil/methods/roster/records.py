@@ -21,7 +21,7 @@ from graphveil.graph.unit import unit_rows
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import one_hot
 from graphveil.methods.common.own_predictor import BIAS, FLOOR
-from graphveil.methods.roster.summands import clip_residuals
+from graphveil.methods.roster.summands import add_summands, shorten
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.noise import Array
 
@@ -94,23 +94,18 @@ class Records:
     def gradient(self, model: Blocks, weights: Weights) -> Blocks:
         """The sum of clipped summands: residuals times features, list and constant, and the label in the own slot."""
         codes = shortened(model.codes, weights.reading) if weights.cover else model.codes
-        residual = self._logits(model, codes, weights)
-        classes = residual.shape[1]
-        wide = np.full(len(self.slots), weights.unit**2)
-        if not weights.cover:
-            wide = weights.features**2 * self.squares + weights.lists**2 * (self.degrees > 0) + BIAS**2
+        residual = self._of_features(model.features) if weights.features else np.zeros(self.y.shape)
+        if weights.cover:
+            wide = weights.unit**2 * np.maximum(self.squares, 1)  # rounding in the norm of x
         else:
-            wide = wide * np.maximum(self.squares, 1)  # rounding in the norm of x
-        factors = np.empty(len(residual))
-        own = weights.slot**2 * (1 - 1 / classes)  # |1/C - y|^2 is 1 - 1/C
-        clip_residuals(residual, self.targets, wide, own, weights.clip * RESERVE, weights.scale, factors)
-        total = Blocks.zeros(self.x.shape[1] - 1, self.nodes, classes)
+            wide = weights.features**2 * self.squares + weights.lists**2 * (self.degrees > 0) + BIAS**2
+        total = Blocks.zeros(self.x.shape[1] - 1, self.nodes, residual.shape[1])
+        where = self.lists.starts, self.lists.entries, self.share[:, 0], self.slots
+        parts = weights.lists, weights.slot, weights.clip * RESERVE, weights.scale
+        read = np.ascontiguousarray(codes), BIAS * model.bias[0]
+        add_summands(residual, self.targets, *where, *read, wide, *parts, total.codes)
         if weights.features:
             total.features = weights.features * self.x.transpose_matmul(torch.from_numpy(residual)).numpy()[:-1]
-        if weights.lists:
-            total.codes = self._sum_over_lists(weights.lists * residual)
-            if weights.slot:
-                total.codes += self._in_own_slots(weights.slot * factors[:, None] * (1 / classes - self.y))
         total.bias = on_grid(BIAS * residual).sum(axis=0, keepdims=True)
         return total
 
@@ -152,5 +147,7 @@ class Records:
 
 def shortened(table: Array, most: float) -> Array:
     """Rows of a released table, shortened to norm ``most`` where they are longer."""
-    norms = np.sqrt(np.einsum("rc,rc->r", table, table))[:, None]
-    return np.asarray(table * np.minimum(1.0, most * RESERVE / np.maximum(norms, 1e-300)))
+    table = np.ascontiguousarray(table)
+    found = np.empty_like(table)
+    shorten(table, most * RESERVE, found)
+    return found

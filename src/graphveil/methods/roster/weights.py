@@ -24,7 +24,7 @@ AGREEMENT = 0.25  # above chance
 MOST_FLOOR, LEAST_FLOOR = 64, 2
 LISTS_RULE = 0.7  # the part of the weight on lists above which the floor is at least 4
 DOMINANT = 0.5  # ... and, without agreement, above which few long steps are taken
-DOMINANT_FLOOR, DOMINANT_CLIP = 32, 1.0
+DOMINANT_FLOOR, DOMINANT_CLIP = 16, 1.0
 
 
 def prior_of(total: Array, labelled: int) -> Array:
@@ -48,7 +48,7 @@ class Weights:
     heard: float = 1.0
     floor: int = 1
     cover: bool = False
-    clip: float = 0.25
+    clip: float = 0.35
     scale: float = 1.0
     repeats: int = 1
     reading: float = field(default=math.inf)
