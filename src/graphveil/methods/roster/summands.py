@@ -32,8 +32,8 @@ def add_summands(
     """``logits`` become ``f_i (softmax - y_i)``, and ``out`` gets what goes into the codes; zero where there is no label.
 
     Given are the logits of the features; ``share_i sum of codes[j], j in list i`` and ``constant`` are added here.
-    ``f_i = scale min(1, clip / norm_i)``, ``norm_i^2 = |softmax - y|^2 wide_i + slot^2 (1 - 1/C)``: the whole summand, of which the
-    residual is multiplied by rows of squared norm ``wide_i`` and ``slot (1/C - y)`` goes into the own slot. Messages are
+    ``f_i = scale min(1, clip / norm_i)``, ``norm_i^2 = |softmax - y|^2 wide_i + slot^2 (1 - 1/C)``: the whole summand, of which
+    the residual is multiplied by rows of squared norm ``wide_i`` and ``slot (1/C - y)`` goes into the own slot. Messages are
     truncated towards zero to the grid 2^-24, so that the sums are exact in any order.
     """
     n, classes = logits.shape
