@@ -26,6 +26,9 @@ import graphveil as gv
 PEOPLE = gv.NodeLevel(8.0)
 ANYBODY = gv.NodeLevel(8.0, adjacency="node")
 METHODS = {
+    "ballot": (gv.Ballot(), PEOPLE),
+    "roster": (gv.Roster(), PEOPLE),
+    "roster (edges not covered)": (gv.Roster(edge_cover=False), PEOPLE),
     "gap": (gv.Gap(), PEOPLE),
     "dpdgc (learned codes)": (gv.Dpdgc(), PEOPLE),
     "dpdgc (label codes)": (gv.Dpdgc(codes="labels"), PEOPLE),
