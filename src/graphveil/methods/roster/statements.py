@@ -42,7 +42,8 @@ def assumptions_of(plan: Plan, cover: bool) -> tuple[str, ...]:
     verb = "loses" if promise.relation is Relation.ZERO_OUT else "exchanges"
     what = SAID[promise.adjacency].format(promise=promise)
     unit = SAID["unit"].format(promise=promise, verb=verb, what=what)
-    edge = SAID["edge_covered" if cover else "edge_open"]
+    kept = plan.implied.get(ONE_EDGE, 0.0) <= promise.epsilon * (1 + 1e-9)
+    edge = SAID["edge_open" if not cover else "edge_covered" if kept else "edge_coarse"]
     rows = any(step.name == "rows" for step in plan.steps)
     shown = SAID["shown" if rows else "not_shown"]
     return (
