@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphveil.methods.common.own_predictor import _sum_of_unit_rows
+from graphveil.methods.roster.bounds import ROWS_SHARE, SHARES, one_record
 from graphveil.methods.roster.records import Blocks, Records
 from graphveil.methods.roster.weights import LEAST_FLOOR, Weights, covered, prior_of
+from graphveil.privacy.promise import Relation
 from tests.methods.roster_witness import Reading, World
 
 CLIP = 0.25
@@ -87,6 +89,12 @@ class Free:
 def moved(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, float]:
     """How far each of these sums has moved."""
     return {name: float(np.linalg.norm(after[name] - before[name])) for name in before}
+
+
+def squared_factor(changes: dict[str, float]) -> float:
+    """What changes cost, in units of mu^2 of a record zero-out plan; gradients in units of the clip."""
+    shares, records = {**SHARES, "rows": ROWS_SHARE}, {"mean": 1.0, **one_record(Relation.ZERO_OUT, 2)}
+    return sum(shares[name] * (change / records[name]) ** 2 for name, change in changes.items())
 
 
 def mixed(features: float, lists: float, slot: float, mass: float, classes: int, cover: bool = True) -> Weights:

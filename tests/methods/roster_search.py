@@ -9,14 +9,15 @@ their other contacts, ``more`` of them, have the codes u.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from graphveil.methods.roster.bounds import row_reading_bound
 from graphveil.methods.roster.records import Blocks
 from graphveil.methods.roster.weights import Weights
-from tests.methods.roster_histories import Free
+from tests.methods.roster_histories import Free, mixed
 from tests.methods.roster_witness import World, rows_up_to, softmax
 
 
@@ -164,3 +165,30 @@ class Star:
         model = Blocks(np.zeros((1, self.classes)), codes, 10 * z[None])
         prior, probe = np.full(self.classes, 1 / self.classes), np.zeros((1 + 2 * n, self.classes))
         return whole, gone, Free(np.zeros(1), prior, probe, np.ones(3), model, self.weights)
+
+
+def opposed(temperature: float) -> tuple[Pair, np.ndarray]:
+    """Two query people with as many contacts as the floor (2), two classes: codes of contacts are opposed to their own.
+
+    Of the logits that read no list the worst for this temperature.
+    """
+    pair = Pair((2, 2), (None, None), 2, mixed(1.0, 1.0, 0.0, 0.3, 2))
+    assert pair.weights.floor == 2
+    v = row_reading_bound(2, 2) * np.array([1.0, -1.0]) / math.sqrt(2)
+    tried = [np.concatenate([shift * v, v, v, -v])[None] for shift in np.linspace(-3, 3, 241)]
+    return pair, max(tried, key=lambda free: pair.change(free, temperature=temperature)[0])
+
+
+def edges_chosen_badly() -> Iterator[tuple[World, World, Free]]:
+    """Edges and histories that would cost more than one record, were it not for each part of edge cover."""
+    for temperature in (1.0, 1.5):
+        pair, where = opposed(temperature)
+        yield pair.worlds(where)
+    flip, calm = (
+        np.array([-100.0, 100.0]),
+        np.array([3.0, -3.0]),
+    )  # without the edge the label is believed, with it not at all
+    for mix in ((1.0, 1.0, 0.0, 0.3), (0.0, 1.0, 0.0, 2.0), (1.0, 1.0, 0.7, 4.0)):
+        for degree in (0, 2):
+            pair = Pair((degree, degree), (0, 0), 2, mixed(*mix, 2))
+            yield pair.worlds(np.concatenate([0.4 * calm, flip, flip, -flip])[None])

@@ -15,14 +15,13 @@ from graphveil.methods.roster.bounds import (
     one_edge,
     one_entry,
     one_record,
-    row_reading_bound,
 )
 from graphveil.methods.roster.records import Blocks
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Relation
-from tests.methods.roster_histories import CLIP, Free, history, mixed, moved
-from tests.methods.roster_search import Pair, Star, climb
+from tests.methods.roster_histories import CLIP, Free, history, mixed, moved, squared_factor
+from tests.methods.roster_search import Pair, Star, climb, opposed
 from tests.methods.roster_witness import LABELLED, World, random_world, softmax
 
 ZERO_OUT = one_record(Relation.ZERO_OUT, 2)
@@ -34,13 +33,6 @@ MIXES = (  # features, lists, own slot, mass
     (0.0, 1.0, 0.0, 2.0),
     (1.0, 1.0, 0.7, 4.0),
 )
-
-
-def squared_factor(changes):
-    """What changes cost, in units of mu^2 of a record zero-out plan; gradients in units of the clip."""
-    shares = {**SHARES, "rows": ROWS_SHARE}
-    records = {"mean": 1.0, **ZERO_OUT}
-    return sum(shares[name] * (change / records[name]) ** 2 for name, change in changes.items())
 
 
 def facts_of(world):
@@ -124,26 +116,13 @@ def test_hill_climbing_finds_no_edge_that_moves_covered_gradients_or_rows_too_fa
     assert 0.6 < top["rows"] <= math.sqrt(1 / ROWS_SHARE)
 
 
-def opposed(temperature):
-    """Two query people with as many contacts as the floor (2), two classes; codes of all contacts are opposed to their own."""
-    weights = mixed(1.0, 1.0, 0.0, 0.3, 2)
-    assert weights.floor == 2
-    pair = Pair((2, 2), (None, None), 2, weights)
-    most, v = row_reading_bound(2, 2), np.array([1.0, -1.0]) / math.sqrt(2)
-    codes = [most * v, most * v, -most * v]
-    best = max(
-        (np.concatenate([shift * v, *codes])[None] for shift in np.linspace(-3, 3, 241)),
-        key=lambda free: pair.change(free, temperature=temperature)[0],
-    )
-    return pair, best, math.sqrt(ROWS_SHARE) * pair.change(best, temperature=temperature)[0]
-
-
 def test_query_rows_of_temperature_one_and_a_half_would_cost_an_edge_more_than_one_record():
-    pair, where, factor = opposed(1.0)
+    pair, where = opposed(1.0)
     apart, together, past = pair.worlds(where)
-    told = moved(past.sums(apart), past.sums(together))["rows"]
-    assert math.sqrt(ROWS_SHARE) * told == pytest.approx(factor, abs=1e-6) and 0.95 < factor <= 1
-    assert opposed(1.5)[2] == pytest.approx(1.37, abs=0.02)
+    told = squared_factor({"rows": moved(past.sums(apart), past.sums(together))["rows"]})
+    assert told == pytest.approx(squared_factor({"rows": pair.change(where)[0]}), abs=1e-6) and 0.9 < told <= 1
+    pair, where = opposed(1.5)
+    assert math.sqrt(squared_factor({"rows": pair.change(where, temperature=1.5)[0]})) == pytest.approx(1.37, abs=0.02)
 
 
 def test_the_list_lemma_holds_and_is_nearly_attained_by_a_search():
