@@ -103,7 +103,7 @@ def test_both_forms_conform_for_every_guarantee(cover, mode):
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_an_audit_finds_no_violation_and_comes_close_where_the_bounds_are_attained(promise):
-    """Under record the observed epsilon is close to the claim; the worst k edges are those of the declared pair, not of this graph."""
+    """Under record the observed epsilon is close to the claim; the worst k edges are in the declared pair, not in this graph."""
     found = audit_method(Roster(), PROMISES[promise], runs=1, samples=300_000, draws=2000, outside=False)
     assert found.verdict == GREEN
     assert max(entry.epsilon for entry in found.accounting) >= 0.9 * found.claimed

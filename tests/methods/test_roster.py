@@ -1,7 +1,6 @@
 """Roster from data to certificate: the conditions of its review, one test each (19: ``tests/attacks/test_lists.py``)."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -30,13 +29,7 @@ from tests.methods.roster_witness import Reading, random_world
 RECORD = gv.NodeLevel(4.0, 1e-4)
 FACTS = PublicFacts(2708, 20, 7)
 MIXED = Weights(0.6, 0.6, 0.5, clip=CLIP)
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
