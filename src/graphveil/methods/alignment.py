@@ -37,10 +37,16 @@ class Order:
         key = secrets.token_bytes(32)
         return cls(tuple(_digest(name, key) for name in ids), key)
 
-    def slots_of(self, ids: Iterable[str]) -> np.ndarray:
-        """The slot of everybody in these data, who must be the people of the training data in any order."""
+    def slots_of(self, ids: Iterable[str], newcomers: bool = False) -> np.ndarray:
+        """The slot of everybody in these data, who must be the people of the training data in any order.
+
+        ``newcomers``: others may be among them, and get the slots after those, in their order.
+        """
         number = {digest: slot for slot, digest in enumerate(self.digests)}
         slots = np.array([number.get(_digest(name, self.key), -1) for name in ids], dtype=np.int64)
+        new = np.flatnonzero(slots < 0)
+        if newcomers and len(slots) - len(new) == len(self.digests):
+            slots[new] = len(self.digests) + np.arange(len(new))
         if (slots < 0).any():
             raise InputError(
                 f"the id of row {int((slots < 0).argmax())} is not in the training data: the releases have no row for this person"

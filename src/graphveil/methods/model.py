@@ -30,7 +30,8 @@ class Predictor(Protocol):
 
     ``slot_arrays``, if it has one, names the arrays with a row for every slot of the training graph; ``transfers`` says that
     there are none. Whoever says neither is taken to have nothing else. ``reads_lists``: scores are computed with the node's own
-    contact list, so only that node may see them.
+    contact list, so only that node may see them. ``takes_newcomers``: people who were not in the training graph may be asked
+    about, in slots behind the others.
     """
 
     def logits(self, graph: Graph) -> np.ndarray: ...
@@ -97,7 +98,12 @@ class Model:
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
-        if graph.features != facts.features or (graph.nodes != facts.nodes and not transfers):
+        newcomers = graph.nodes > facts.nodes and getattr(self.predictor, "takes_newcomers", False)
+        if newcomers and wanted is not Access.OWN_ROW:
+            raise InputError(
+                "releases say nothing about people who came later: give these their own predictions (own-row)"
+            )
+        if graph.features != facts.features or (graph.nodes != facts.nodes and not (transfers or newcomers)):
             raise InputError(
                 f"the model was trained on {facts.nodes} nodes with {facts.features} features, these data have "
                 f"{graph.nodes} with {graph.features}; releases of one graph say nothing about another"
@@ -208,7 +214,7 @@ class Model:
             return None
         if self.order is None:
             raise InputError(NOT_ALIGNED)
-        slots = self.order.slots_of(graph.ids)
+        slots = self.order.slots_of(graph.ids, newcomers=getattr(self.predictor, "takes_newcomers", False))
         return None if np.array_equal(slots, np.arange(graph.nodes)) else slots
 
     def _has_slots(self, array: str) -> bool:

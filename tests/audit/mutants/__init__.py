@@ -20,10 +20,11 @@ from graphveil.methods.graph_privatizer import GraphPrivatizer
 from graphveil.methods.lga_pgnn.baselines import LapGnn
 from graphveil.methods.local import LocalRecipe
 from graphveil.methods.lpgnn import Lpgnn
+from graphveil.methods.roster import Roster
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.local import Local
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
-from tests.audit.mutants import central, core, late, local, saving
+from tests.audit.mutants import central, core, late, local, roster, saving
 from tests.audit.mutants.planting import Plant
 
 CORE, CENTRAL, SAVING = "privacy core", "central methods", "saving and prediction"
@@ -63,6 +64,14 @@ def ballot() -> Ballot:
 
 def choosing_ballot() -> Ballot:
     return Ballot(steps=4, combiner_steps=4, audible=0.0)
+
+
+def pulling() -> Roster:
+    return Roster(steps=2, learning_rate=1.0)
+
+
+def open_lists() -> Roster:
+    return Roster(steps=2, learning_rate=1.0, edge_cover=False)
 
 
 def sage() -> DpSage:
@@ -274,5 +283,48 @@ MUTANTS = (
         LISTS,
         "clients",
     ),
+    Mutant("own slot among the contacts", CENTRAL, roster.own_slot_among_the_contacts, open_lists, RECORD, "decisions"),
+    Mutant("lists divided by the degrees of others", CENTRAL, late.weights_by_the_lists_of_others, open_lists, RECORD),
+    Mutant(
+        "validation labels outside the ledger", CENTRAL, roster.validation_labels_outside_the_ledger, pulling, RECORD
+    ),
+    Mutant(
+        "leave-one-out term forgotten",
+        CENTRAL,
+        roster.leave_one_out_term_forgotten,
+        pulling,
+        RECORD,
+        "leave one out",
+        "no privacy bug: every term stays in its interval, only the weights that follow are too hopeful",
+    ),
+    Mutant("query rows read by labelled nodes", CENTRAL, roster.query_rows_read_by_labelled_nodes, open_lists, RECORD),
+    Mutant(
+        "residuals read codes at full length",
+        CENTRAL,
+        roster.residuals_read_codes_at_full_length,
+        pulling,
+        RECORD,
+        "one edge",
+        "audits change records; what the certificate says of one edge is a matter of the suite",
+    ),
+    Mutant(
+        "floor forgotten",
+        CENTRAL,
+        roster.floor_forgotten,
+        pulling,
+        RECORD,
+        "one edge",
+        "audits change records; what the certificate says of one edge is a matter of the suite",
+    ),
+    Mutant(
+        "temperature inside rows",
+        CENTRAL,
+        roster.temperature_inside_rows,
+        pulling,
+        RECORD,
+        "one edge",
+        "audits change records; what the certificate says of one edge is a matter of the suite",
+    ),
+    Mutant("prediction reads who lists a node", SAVING, roster.prediction_reads_who_lists_a_node, pulling, RECORD),
 )
 NAMED = {mutant.name: mutant for mutant in MUTANTS}

@@ -34,6 +34,10 @@ from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.local import Part
 from graphveil.progress import silent
 from tests.audit.healthy import stopping_at_the_first_failure
+from tests.methods.roster_histories import history, moved, squared_factor
+from tests.methods.roster_runs import MODES, decided
+from tests.methods.roster_search import edges_chosen_badly
+from tests.methods.roster_witness import random_world
 
 Check = Callable[[Any, Any], bool]
 
@@ -67,6 +71,34 @@ def choices(method: Any, promise: Any) -> bool:
     for seed in range(3):
         run, model = recorded(method, promise, seed)
         if any(True for _ in only_releases(run, model, Outcome.of(model, run.data))):
+            return True
+    return False
+
+
+def decisions(method: Any, promise: Any) -> bool:
+    """Roster on histories in which its test has decided otherwise."""
+    for mode in MODES:
+        with decided(mode):
+            if conformance(method, promise):
+                return True
+    return False
+
+
+def leave_one_out(method: Any, promise: Any) -> bool:
+    """Margins of Roster without noise: the own part of the probe must be taken off."""
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        world = random_world(rng)
+        past = history(rng, world, False)
+        if np.abs(past.sums(world)["test"] - past.witnessed(world)["test"]).max() > 1e-4:
+            return True
+    return False
+
+
+def one_edge(method: Any, promise: Any) -> bool:
+    """One covered edge on histories chosen against Roster: it must cost no more than one record."""
+    for apart, together, past in edges_chosen_badly():
+        if squared_factor(moved(past.sums(apart), past.sums(together))) > 1 + 1e-9:
             return True
     return False
 
@@ -133,6 +165,9 @@ CHECKS: dict[str, Check] = {
     "draws": draws,
     "batches": batches,
     "choices": choices,
+    "decisions": decisions,
+    "leave one out": leave_one_out,
+    "one edge": one_edge,
     "occurrences": occurrences,
     "clients": clients,
     "local": local,

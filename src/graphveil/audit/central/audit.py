@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from graphveil.audit.central.conformance import awkward_graph, inspect_method
@@ -19,12 +20,17 @@ from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.validate import validate
 from graphveil.methods.base import PrivateMethod
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.plan import Plan
 from graphveil.privacy.promise import Level, Promise
 from graphveil.progress import Progress, silent
 
 RUNS = 2
 GENERATED_DELTA = 1e-4  # the default delta of a graph of 33 people would be 0.01
 CORRECTED_NOISE = "with the paper's countable errors corrected its noise is worth epsilon"
+OWN_LISTS = (
+    "a prediction reads the node's own contact list: those of people whose list loses an entry with the neighbour are their own "
+    "affair and not compared, everybody else's are"
+)
 CHECKS = (
     "the accounted epsilon is the promised one, and the ledger is the plan",
     "every release moves by at most its declared sensitivity on every neighbour",
@@ -122,7 +128,16 @@ def audit_central(
         witnesses=witnesses(method.name, [gap.code for gap in plan.gaps]),
         checks=CHECKS,
         known_gaps=tuple(gap.code for gap in plan.gaps),
-        notes=() if plan.corrected is None else (f"{CORRECTED_NOISE} {plan.corrected:.4g}",),
+        notes=tuple(_notes(method, plan)),
         seed=seed,
         seconds=time.perf_counter() - started,
     )
+
+
+def _notes(method: PrivateMethod, plan: Plan) -> Iterator[str]:
+    """What a reader of the verdict should know."""
+    if plan.corrected is not None:
+        yield f"{CORRECTED_NOISE} {plan.corrected:.4g}"
+    reads_lists = getattr(getattr(method, "predictor", None), "reads_lists", False)
+    if reads_lists and plan.promise.level is Level.K_NEIGHBOR:
+        yield OWN_LISTS

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from graphveil.audit.central.batches import batch_failures
-from graphveil.audit.central.neighbours import Neighbour, everybody_changed, neighbours, worst_case_graph
+from graphveil.audit.central.neighbours import (
+    Neighbour,
+    changed_lists,
+    everybody_changed,
+    neighbours,
+    worst_case_graph,
+)
 from graphveil.audit.central.noise_checks import noise_law
 from graphveil.audit.central.replay import Diverged, Recorder, Recording
 from graphveil.audit.result import UNEXPLAINED, Failure, Share
@@ -52,17 +58,23 @@ class Findings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves behind; on a neighbour, with the same releases, it must come out the same."""
+    """What a run leaves behind; on a neighbour, with the same releases, it must come out the same.
+
+    A prediction may read the node's own row: that of the changed record and, where predictions read own lists, of everybody whose
+    list changes with it (k-neighbor: the contacts that lose an entry).
+    """
 
     arrays: dict[str, np.ndarray]
     config: dict[str, Any]
     certificate: dict[str, Any]
     predictions: Any
+    data: Any
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Outcome:
         predictor = model.predictor
-        return cls(predictor.arrays(), predictor.config(), model.certificate.to_json(), model.predict_proba(data))
+        told = model.certificate.to_json(), model.predict_proba(data)
+        return cls(predictor.arrays(), predictor.config(), *told, data)
 
     def of_the_model(self, model: Model) -> list[str]:
         """What differs in the model and its certificate."""
@@ -75,7 +87,9 @@ class Outcome:
         found = self.of_the_model(model)
         moved = (model.predict_proba(neighbour.data) != self.predictions).any(dim=1).numpy()
         if neighbour.record is not None:
-            moved[neighbour.record] = False  # a prediction may read the node's own row
+            moved[neighbour.record] = False
+            if getattr(model.predictor, "reads_lists", False):
+                moved[changed_lists(self.data, neighbour.data)] = False
         return found + (["somebody else's prediction"] if moved.any() else [])
 
 

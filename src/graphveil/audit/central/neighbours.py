@@ -141,6 +141,13 @@ def with_arcs(data: Data, edges: np.ndarray, **changes: Any) -> Data:
     return other
 
 
+def changed_lists(before: Data, after: Data) -> np.ndarray:
+    """Whose own contact lists differ."""
+    nodes = int(before.num_nodes)
+    one, other = (data.edge_index.numpy() for data in (before, after))
+    return np.unique(np.setxor1d(one[0] * nodes + one[1], other[0] * nodes + other[1]) // nodes)
+
+
 def _kept(data: Data, r: int, promise: Promise, rng: np.random.Generator) -> np.ndarray:
     """The arcs that stay when node r goes, as far as the adjacency reaches; k-neighbor takes k random contacts."""
     sender, receiver = data.edge_index.numpy()

@@ -22,7 +22,9 @@ products of coordinates of the two summands are >= 0 (truncation keeps signs), a
 non-negative inner product are at most sqrt 2 clip apart. *Covered* (``edge_cover``): :func:`reading_bound`. An edge without
 cover is two entries: changes add up; rows of two people are orthogonal.
 *k-neighbor* (zero-out): one summand goes and k lists lose an entry. There is no ``rows`` release then: labelled people would pay
-for the rows of their contacts. Truncation to the grid 2^-24 can move every number of a changed list by one step more: ``grain``.
+for the rows of their contacts. Truncation to the grid 2^-24 can move every number of a changed list by one step more: ``grain``;
+so can it where the probe of a replaced record is bounded by less than the sum of two norms. Terms of the test stay in their
+intervals, and gradients under replace are bounded by the sum of two norms: there truncation adds nothing.
 Brute force: ``tests/methods/test_roster_bounds.py``.
 """
 
@@ -102,7 +104,12 @@ def of_k_edges(k: int, cover: bool, facts: PublicFacts, clip: float) -> dict[str
 
 
 def neighbor_factor(k: int, cover: bool, facts: PublicFacts, clip: float) -> float:
-    """f_k: by how much k-neighbor costs more than record."""
+    """f_k: by how much k-neighbor costs more than record.
+
+    Also with ``rows``, as under record: of k neighbours m are labelled, and the cost is convex in m. At m = k nobody's row moves
+    but that of a vanished query record (by 1: its features are gone); at m = 0 it is 1 + .97 k (row of one entry)^2, at most
+    1 + 3.88 k, less than f_k^2.
+    """
     worst, record = of_k_edges(k, cover, facts, clip), one_record(Relation.ZERO_OUT, facts.classes)
     squares = sum(SHARES[name] * (moved["person"] / record[name]) ** 2 for name, moved in worst.items())
     return math.sqrt(SHARES["mean"] + squares)
@@ -114,6 +121,7 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
     factor = neighbor_factor(promise.k or 0, cover, facts, clip) if near else 1.0
     labelled, asked = ([kind for kind in kinds if facts.count(kind)] for kinds in (LABELLED, ASKED))
     slack = 2 * summation_error(facts.labelled, 1.0, GROWTH, longest_chain(facts.labelled))
+    rounded = slack + (grain(facts, clip)["probe"] if promise.relation is Relation.REPLACE else 0.0)
     sizes = {
         "prior": facts.classes,
         "probe": (facts.features + 2 * facts.nodes) * facts.classes,
@@ -148,10 +156,9 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
             replaces = promise.relation is Relation.REPLACE
             own = {kind: bound / 2 if replaces else bound for kind, bound in bounds.items()}
             return Release(name, DpGradient.for_mu(clip, spent, steps, sizes[name], replaces, clip * slack), own, lemma)
-        if name == "probe":
-            bounds = {kind: bound + slack for kind, bound in bounds.items()}
-        spread = record[name] + (slack if name == "probe" else 0.0)
-        return Release(name, Gaussian.for_mu(spread, spent, sizes[name]), bounds, lemma)
+        rounding = rounded if name == "probe" else 0.0
+        bounds = {kind: bound + rounding for kind, bound in bounds.items()}
+        return Release(name, Gaussian.for_mu(record[name] + rounding, spent, sizes[name]), bounds, lemma)
 
     mean = (mean_release(facts, promise, mu["mean"] / factor),) if facts.features else ()
     return (*mean, *(release(name) for name in RELEASES if name in mu))
@@ -218,5 +225,5 @@ def row_reading_bound(floor: int, classes: int) -> float:
 
     The softmax moves by at most half of what the logits do and is divided by sqrt(1 - 1/C); temperature 1, no other table.
     """
-    reserve = 1 - 1e-6  # truncation, and float64
+    reserve = 1 - 1e-6 - 2 * GRID * math.sqrt(classes)  # float64, and truncation by one step in every class
     return math.sqrt(2 * (1 - 1 / classes) / ROWS_SHARE) * math.sqrt(floor) / stretch(floor) * reserve

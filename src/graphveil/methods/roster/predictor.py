@@ -22,7 +22,8 @@ NUMBERS = ("floor", "heard", "row_weight", "push")
 class RosterPredictor:
     """Weights of the features, a code per slot, the noisy rows of query and other slots, and what these add to the codes.
 
-    A prediction reads the node's own list: it is for that node alone. ``public_logits`` are computed from releases.
+    A prediction reads the node's own list: it is for that node alone. ``public_logits`` are computed from releases. People who
+    came later have slots behind those of the training data: entries of lists that name them have no code and say nothing.
     """
 
     centre: Array
@@ -37,16 +38,19 @@ class RosterPredictor:
     row_weight: float = 0.0
     push: float = 0.0
     reads_lists = True
+    takes_newcomers = True
 
     def logits(self, graph: Graph) -> Array:
         import torch
 
         weights = torch.from_numpy(np.concatenate([self.features, self.bias]))
         own = centred(graph, self.centre).matmul(weights).numpy()
-        codes = self.codes.copy()
+        learned = np.zeros((graph.nodes, self.codes.shape[1]))
+        learned[: len(self.codes)] = self.codes
+        codes = learned.copy()
         codes[self.asked] += self.row_weight * self.rows
         heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
-        learned = own + TEMPERATURE * heard + self.push * self.codes
+        learned = own + TEMPERATURE * heard + self.push * learned
         return np.asarray(self.heard * learned + (1 - self.heard) * np.log(self.prior))
 
     def public_logits(self, nodes: int) -> Array | None:

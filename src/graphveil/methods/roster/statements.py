@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from graphveil.methods.registry import ENTRIES
 from graphveil.methods.roster.bounds import implied_mu, neighbor_factor, one_edge, one_entry
 from graphveil.privacy.accounting.loss import gaussian_epsilon
@@ -42,7 +44,8 @@ def assumptions_of(plan: Plan, cover: bool) -> tuple[str, ...]:
     verb = "loses" if promise.relation is Relation.ZERO_OUT else "exchanges"
     what = SAID[promise.adjacency].format(promise=promise)
     unit = SAID["unit"].format(promise=promise, verb=verb, what=what)
-    edge = SAID["edge_covered" if cover else "edge_open"]
+    kept = plan.implied.get(ONE_EDGE, math.inf) <= promise.epsilon * (1 + 1e-9)
+    edge = SAID["edge_covered" if kept else "edge_coarse" if cover else "edge_open"]
     rows = any(step.name == "rows" for step in plan.steps)
     shown = SAID["shown" if rows else "not_shown"]
     return (
