@@ -44,11 +44,8 @@ def test_results_are_filtered_exported_and_checked(swept, graphveil):
     assert code == 0 and "12 rows" in said
     tables, again = graphveil("results", out)[1], graphveil("results", folder / "rows.jsonl")[1]
     assert tables == again and "epsilon 4" in tables
-    label = "dp-mlp (steps=2)"
-    assert (
-        "p 0.5" in graphveil("results", out, "--baseline", label)[1]
-        or "p 1" in graphveil("results", out, "--baseline", label)[1]
-    )
+    paired = graphveil("results", out, "--baseline", "dp-mlp (steps=2)")[1]
+    assert "signed-rank" in paired and ", p " in paired and ", p " not in tables
     assert graphveil("results", out, "--baseline", "nobody")[0] == 2
     assert len(graphveil("results", out, "--runs", "--status", "done")[1].splitlines()) == 12 + 4
     assert graphveil("results", folder / "none.sqlite")[0] == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphveil.experiments.read import experiment_from
+from tests.cli.conftest import graphveil  # noqa: F401 - a fixture
 
 SMALL = {"name": "powerlaw-sbm", "options": {"nodes": 120, "features": 6, "classes": 3}}
 OTHER = {"name": "csbm", "options": {"nodes": 100, "features": 6}}

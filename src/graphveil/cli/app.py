@@ -37,6 +37,7 @@ COMMANDS = {
     "sweep": "sweep:sweep",
     "results": "results:results",
     "compare": "compare:compare",
+    "reproduce": "reproduce:reproduce",
     "bench": "bench:bench",
 }
 PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}

@@ -1,11 +1,11 @@
 """Choosing among candidates on private validation nodes: paid for, or marked as not covered.
 
 *Charged* (Papernot and Steinke 2022, arXiv 2110.03620): a geometric number of repetitions with the given mean, each with a
-candidate drawn at random and fresh noise, and the one with the best noisy validation score is kept. One repetition is mu-GDP:
-the fit, and a Gaussian release of how many validation nodes it classifies correctly. One person changes that number by at most
-one under adjacency ``record``, because a prediction is computed from the releases and the node's own record. The Renyi cost of the whole is
-that of ``dp_accounting.RepeatAndSelectDpEvent``; mu is the largest for which it stays within the promise. The number of
-repetitions is secret and is not kept. Test: ``tests/experiments/test_selection.py``.
+candidate drawn at random and fresh noise, and the one with the best noisy validation score is kept. One repetition is mu-
+GDP: the fit, and a Gaussian release of how many validation nodes it classifies correctly. One person changes that number by
+at most one under adjacency ``record``, because a prediction is computed from the releases and the node's own record. The
+Renyi cost of the whole is that of ``dp_accounting.RepeatAndSelectDpEvent``; mu is the largest for which it stays within the
+promise. The number of repetitions is secret and is not kept. Test: ``tests/experiments/test_selection.py``.
 
 *Not covered*: every candidate is fitted under the whole promise and the best exact validation accuracy decides, as papers do.
 """
