@@ -31,6 +31,9 @@ def results(
     baseline: Annotated[
         str | None, flag("--baseline LABEL", "Paired differences to this method, and p-values.")
     ] = None,
+    targets: Annotated[
+        Path | None, flag("--targets FILE.csv", "Means beside figures to reach; exit code 1 if one is missed.")
+    ] = None,
     runs: Annotated[bool, flag("--runs", "One line per run instead of tables of means.")] = False,
     export: Annotated[Path | None, flag("--export FILE", "Write rows as .jsonl, .json, .csv or .parquet.")] = None,
     check: Annotated[bool, flag("--check", "Check the store's integrity; exit code 1 if something is wrong.")] = False,
@@ -51,6 +54,8 @@ def results(
     if export is not None:
         write_rows(rows, export)
         opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
+    elif targets is not None:
+        _targets(rows, targets, as_json)
     elif as_json:
         opt.show(rows)
     elif runs:
@@ -62,6 +67,16 @@ def results(
 def _fits(row: Mapping[str, Any], wanted: Mapping[str, Some], method: Some) -> bool:
     named = method is None or row["method"] in method or row["label"] in method
     return named and all(values is None or row[field] in values for field, values in wanted.items())
+
+
+def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool) -> None:
+    from graphveil.experiments.targets import against, read_targets
+
+    table, missed = against(rows, read_targets(path))
+    lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
+    opt.show({"targets": lines, "missed": missed} if as_json else table.text())
+    if missed:
+        raise typer.Exit(1)
 
 
 def _check(path: Path, as_json: bool) -> None:

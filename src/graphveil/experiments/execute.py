@@ -14,7 +14,7 @@ from typing import Any
 from graphveil.errors import DataWarning, GraphveilError, InputError
 from graphveil.experiments.run import Run
 from graphveil.privacy.accounting.loss import Gdp, Loss, Pure, Stated
-from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.certificate import CORRECTED, Certificate
 from graphveil.privacy.plan import Release
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
@@ -90,11 +90,18 @@ def _outcome(run: Run) -> Row:
     metrics |= {"test_f1": scored["test"].get("f1")}
     if "public-graph" in run.metrics:
         metrics["public_graph_accuracy"] = model.score(data, access="public-graph")
+    metrics |= further_costs(model.certificate)
     for attack in run.attacks:
         from graphveil.experiments.attack import figures
 
         metrics |= figures(attack, model, run, data, promise)
     return privacy(model.certificate, run.selection) | told | {"metrics": metrics}
+
+
+def further_costs(certificate: Certificate) -> dict[str, float | None]:
+    """Epsilons beside the promised one: of an undirected edge (local), and with a paper's countable errors corrected."""
+    found = {"epsilon_per_edge": certificate.per_edge, "epsilon_corrected": certificate.implied.get(CORRECTED)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def scores(model: Any, data: Any, kind: str) -> dict[str, float]:

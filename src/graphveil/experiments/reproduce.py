@@ -14,7 +14,7 @@ from graphveil.experiments.expand import expand
 from graphveil.experiments.papers import COLUMNS, Cell, Column, ColumnName, Entry, Paper, Setting
 from graphveil.experiments.read import experiment_from
 from graphveil.experiments.run import Run
-from graphveil.experiments.summary import Estimate, Group
+from graphveil.experiments.summary import PARTS, Estimate, Group
 from graphveil.experiments.tables import EXACT, UNPROVED, Table, promise_title
 
 TOLERANCE = 2.0  # percentage points that count as agreement where the intervals are narrower
@@ -197,7 +197,8 @@ def _promised(name: str, group: Group, cell: Cell) -> str:
     words = {"published": "published mode", "sound": "sound mode", "own": f"our own ({group['label']})"}[name]
     if group["level"] == "local":
         printed = str(float(cell.epsilon or "inf"))
-        parts = {key: "epsilon" if str(value) == printed else value for key, value in group["parts"].items()}
+        asked = {part: group["parts"][part] for part in PARTS}
+        parts = {part: "epsilon" if str(value) == printed else value for part, value in asked.items()}
         told = f"level local: {', '.join(f'{key} {value}' for key, value in parts.items())}"
     else:
         told = promise_title(group)

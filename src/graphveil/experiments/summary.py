@@ -18,6 +18,7 @@ RESAMPLES = 2000
 PROMISE = ("level", "adjacency", "relation", "k", "max_degree", "delta_rule")
 VARIANT = ("label", "method", "mode", "options", "selection", "version")
 DATA = ("dataset", "preparation", "split")
+PARTS = ("features", "labels", "edges")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Group:
     def budget(self) -> str:
         """Epsilon, or the budgets of the parts of a record, in words."""
         if self["parts"] is not None:
-            return ", ".join(f"{part} {_short(value)}" for part, value in self["parts"].items())
+            return ", ".join(f"{part} {_short(self['parts'][part])}" for part in PARTS)
         if self["level"] == "none":
             return "not private"
         return "no noise" if self["epsilon_target"] is None else f"{self['epsilon_target']:g}"
