@@ -34,6 +34,7 @@ def files(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("light")
     DpMlp(steps=2).fit(worst_case_graph(seed=2)[0], NodeLevel(4, 1e-4), on_bad_rows="zero").save(folder / "run")
+    (folder / "rows.jsonl").write_text("")
     (folder / "edges.csv").write_text("from,to\na,b\nb,c\n")
     (folder / "people.csv").write_text("id,x,y,label\na,0,1,0\nb,1,0,1\n")
     return folder
@@ -50,6 +51,9 @@ LIGHT = [
     ("datasets",),
     ("certificate", "run"),
     ("verify", "run"),
+    ("results", "rows.jsonl"),
+    ("reproduce",),
+    ("reproduce", "dpdgc", "--list"),
     ("import", "--edges", "edges.csv", "--out", "graph.npz"),
     (*PRIVATIZE, "--features", "x", "--features", "y"),
     ("collect", "reports.csv", "--out", "noisy.npz"),

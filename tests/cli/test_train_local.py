@@ -92,7 +92,8 @@ def test_unusable_shares_of_a_split_are_one_clear_line(graphveil, graph_file, sp
 
 
 def test_shares_of_a_split_are_what_was_asked_for():
-    from graphveil.cli.options import load_data, parse_split
+    from graphveil.cli.options import load_data
+    from graphveil.graph.data.splits import parse_split
 
     assert parse_split("random") == ("random", None)
     data = load_data("powerlaw-sbm", 0, split="random:50/25/25")

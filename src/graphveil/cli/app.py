@@ -34,6 +34,10 @@ COMMANDS = {
     "audit": "audit:audit",
     "privatize": "privatize:privatize",
     "collect": "collect:collect",
+    "sweep": "sweep:sweep",
+    "results": "results:results",
+    "compare": "compare:compare",
+    "reproduce": "reproduce:reproduce",
     "bench": "bench:bench",
 }
 PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from graphveil.progress import Progress
 
 SHOWN = 20  # reasons printed, of reports that are refused
+SECONDS_BETWEEN_LINES = 10.0  # of progress, where stderr is no terminal
 
 
 def flag(shown: str, help: str, **limits: Any) -> Any:
@@ -48,22 +50,7 @@ def load_data(name: str, seed: int | None, prepare: str | None = None, split: st
     """A data set or a file, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
 
-    kind, fractions = parse_split(split)
-    return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=kind, fractions=fractions)
-
-
-def parse_split(text: str) -> tuple[str, tuple[float, float, float] | None]:
-    """``random:50/25/25`` as the name of a split and its shares; without a colon the shares are the default's."""
-    kind, colon, shares = text.partition(":")
-    if not colon:
-        return kind, None
-    if kind not in ("random", "stratified", "inductive"):
-        raise InputError(f"--split {text}: only random, stratified and inductive take shares")
-    try:
-        train, val, test = (float(share) / 100 for share in shares.split("/"))
-    except ValueError:
-        raise InputError(f"--split {text}: give three percentages, as in random:50/25/25") from None
-    return kind, (train, val, test)
+    return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
 
 
 def as_json(body: Any) -> str:
@@ -94,16 +81,20 @@ def show(found: Any) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A bar on stderr with one line per stage; silent when stderr is not a terminal."""
+def progress_bar(lines: bool = False) -> Iterator[Progress]:
+    """A bar on stderr with one line per stage and the time left; where stderr is no terminal nothing, or plain ``lines``."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     stages: dict[str, Any] = {}
     console = Console(file=sys.stderr)
-    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    if lines and not console.is_terminal:
+        yield _plain_lines()
+        return
+    remaining = (TimeRemainingColumn(),) if lines else ()
+    with Bars(*columns, *remaining, console=console, transient=True, disable=not console.is_terminal) as bar:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in stages:
@@ -111,3 +102,31 @@ def progress_bar() -> Iterator[Progress]:
             bar.update(stages[stage], completed=done, total=total)
 
         yield report
+
+
+def _plain_lines() -> Progress:
+    """One line a stage at its start and end, and in between at most one every few seconds."""
+    started: dict[str, float] = {}
+    last: dict[str, float] = {}
+
+    def report(stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        begun = started.setdefault(stage, now)
+        if 0 < done < total and now - last.get(stage, begun) < SECONDS_BETWEEN_LINES:
+            return
+        last[stage] = now
+        left = f", about {_duration((now - begun) / done * (total - done))} left" if 0 < done < total else ""
+        print(f"{stage}: {done} of {total} in {_duration(now - begun)}{left}", file=sys.stderr, flush=True)
+
+    return report
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return (
+        f"{minutes // 60} h {minutes % 60} min"
+        if minutes >= 60
+        else f"{minutes} min {rest} s"
+        if minutes
+        else f"{rest} s"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from graphveil.errors import InputError
 from graphveil.graph.data import splits
 from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
-from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists
+from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists, step_of
 from graphveil.graph.data.preparation import prepare as apply_steps
 from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
@@ -50,7 +50,7 @@ def load_dataset(
         seed: of the split, and of generated graphs.
         split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
             in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
-            cut), or ``paper`` (what the paper named by ``prepare`` does).
+            cut), or ``paper`` (what the paper named by ``prepare`` does); shares as in ``random:50/25/25``.
         fractions: train, validation and test shares.
         prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
@@ -85,6 +85,16 @@ def load_dataset(
     return data
 
 
+def check_asked(name: str, prepare: str | Sequence[str] | None, split: str, options: Mapping[str, Any]) -> None:
+    """Refuse a preparation, a split or options that :func:`load_dataset` would refuse, without loading anything."""
+    variant, steps = _variant(cards().get(name), prepare)
+    for step in steps:
+        step_of(step)
+    _split_of(split, None, variant)
+    if name in GENERATORS:
+        _check_options(name, options)
+
+
 def dataset_names() -> list[str]:
     """Every name :func:`load_dataset` knows."""
     return sorted([*cards(), *GENERATORS])
@@ -117,11 +127,15 @@ def _find(name: str, progress: Progress | None) -> dict[str, np.ndarray]:
 
 
 def _generate(name: str, seed: int, options: dict[str, Any]) -> Data:
+    _check_options(name, options)
+    return GENERATORS[name](seed, **options)
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     known = [key for key in inspect.signature(GENERATORS[name]).parameters if key != "seed"]
     for option in options:
         if option not in known:
             raise InputError(f"{name} has no option {option!r}: it takes {', '.join(known)}")
-    return GENERATORS[name](seed, **options)
 
 
 def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tuple[Variant | None, tuple[str, ...]]:
@@ -138,12 +152,7 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
 
 
 def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
-    if split not in SPLITS:
-        raise InputError(f"unknown split {split!r}: known are {', '.join(SPLITS)}")
-    if split == "paper":
-        if variant is None or variant.split is None:
-            raise InputError("split='paper' needs prepare= with a paper that states its split")
-        fractions, split = variant.split, "inductive" if variant.inductive else "random"
+    split, fractions = _split_of(split, fractions, variant)
     if split == "official":
         count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
         return splits.official_split(data, seed % count)
@@ -153,3 +162,17 @@ def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None
         return splits.stratified_split(data, seed, fractions or splits.FRACTIONS)
     data = splits.random_split(data, seed, fractions or splits.FRACTIONS)
     return splits.cut_edges(data) if split == "inductive" else data
+
+
+def _split_of(
+    split: str, fractions: splits.Fractions | None, variant: Variant | None
+) -> tuple[str, splits.Fractions | None]:
+    """The kind of split and its shares."""
+    split, shares = splits.parse_split(split)
+    if split not in SPLITS:
+        raise InputError(f"unknown split {split!r}: known are {', '.join(SPLITS)}")
+    if split != "paper":
+        return split, fractions or shares
+    if variant is None or variant.split is None:
+        raise InputError("split='paper' needs prepare= with a paper that states its split")
+    return "inductive" if variant.inductive else "random", variant.split

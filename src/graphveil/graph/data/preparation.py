@@ -29,15 +29,20 @@ Step = Callable[[Data, str], Data]
 def prepare(data: Data, steps: Sequence[str]) -> Data:
     """Apply ``steps`` in order to a copy of ``data``, e.g. ``["top-classes:10", "largest-component"]``."""
     for step in steps:
-        name, _, argument = step.partition(":")
-        if name not in STEPS:
-            close = difflib.get_close_matches(name, STEPS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(STEPS)}"
-            raise InputError(f"unknown preparation {step!r}: {hint}")
-        apply, note = STEPS[name]
+        apply, note, argument = step_of(step)
         data = apply(copy.copy(data), argument)
         add_note(data, "prepared: " + note.format(argument))
     return data
+
+
+def step_of(text: str) -> tuple[Step, str, str]:
+    """A step, the note it leaves and its argument, from ``name:argument``."""
+    name, _, argument = text.partition(":")
+    if name not in STEPS:
+        close = difflib.get_close_matches(name, STEPS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(STEPS)}"
+        raise InputError(f"unknown preparation {text!r}: {hint}")
+    return *STEPS[name], argument
 
 
 def subgraph(data: Data, keep: np.ndarray) -> Data:

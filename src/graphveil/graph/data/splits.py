@@ -25,6 +25,20 @@ CUT = "edges between test nodes and the others were cut: predictions read no tra
 PER_CLASS = "the split takes equally many training nodes of every class: it reads every label"
 
 
+def parse_split(text: str) -> tuple[str, Fractions | None]:
+    """``random:50/25/25`` as the name of a split and its shares; without a colon the shares are the default's."""
+    kind, colon, shares = text.partition(":")
+    if not colon:
+        return kind, None
+    if kind not in ("random", "stratified", "inductive"):
+        raise InputError(f"split {text}: only random, stratified and inductive take shares")
+    try:
+        train, val, test = (float(share) / 100 for share in shares.split("/"))
+    except ValueError:
+        raise InputError(f"split {text}: give three percentages, as in random:50/25/25") from None
+    return kind, (train, val, test)
+
+
 def random_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS) -> Data:
     """Random train, validation and test masks; reads the number of nodes only, so equal sizes and seeds agree."""
     order = np.random.default_rng(seed).permutation(int(data.num_nodes))

@@ -1,0 +1,105 @@
+"""``graphveil reproduce``: a paper's tables beside what its method reaches here, as published, sound, and against ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.cli.options import flag
+from graphveil.cli.sweep import STORE, EngineFlags, Out, run_all
+from graphveil.errors import InputError
+from graphveil.files import write_text
+
+if TYPE_CHECKING:
+    from graphveil.experiments.papers import Entry, Paper
+    from graphveil.experiments.tables import Table
+
+
+def reproduce(
+    engine: EngineFlags,
+    target: Annotated[
+        str | None, typer.Argument(metavar="PAPER[/TABLE|/FIGURE]", help="Such as dpdgc/table2; none: list the papers.")
+    ] = None,
+    datasets: Annotated[str | None, flag("--datasets NAMES", "Only these, with commas.")] = None,
+    seeds: Annotated[str, flag("--seeds N|FIRST-LAST", "How many seeds, or which.")] = "3",
+    quick: Annotated[bool, flag("--quick", "One seed, few data sets, without what takes longest.")] = False,
+    columns: Annotated[
+        str, flag("--columns NAMES", "Of published, sound and own, with commas.")
+    ] = "published,sound,own",
+    entries: Annotated[bool, flag("--list", "List tables and figures; run nothing.")] = False,
+    stored: Annotated[
+        Path | None, flag("--from FILE", "Run nothing: a store, or an export (.jsonl), has the runs.")
+    ] = None,
+    markdown: Annotated[Path | None, flag("--markdown FILE", "Write the tables as Markdown, too.")] = None,
+    out: Out = STORE,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Run a table of a paper and print it beside the printed numbers; finished runs in the store are used again."""
+    from graphveil.experiments.export import read_rows
+    from graphveil.experiments.papers import COLUMNS, find, papers
+    from graphveil.experiments.reproduce import compared, reproduction
+
+    if target is None:
+        _list_papers(papers(), as_json)
+        return
+    paper, chosen = find(target)
+    if entries:
+        _list_entries(paper, chosen, as_json)
+        return
+    named: Any = [name.strip() for name in columns.split(",")]
+    for name in named:
+        if name not in COLUMNS:
+            raise InputError(f"--columns {name}: known are {', '.join(COLUMNS)}")
+    sets = None if datasets is None else [name.strip() for name in datasets.split(",")]
+    how: dict[str, Any] = {"seeds": int(seeds) if seeds.isdigit() else seeds, "quick": quick, "columns": named}
+    kept = None if stored is None else read_rows(stored)
+    shown: list[Table] = []
+    bodies: list[dict[str, Any]] = []
+    for entry in chosen:
+        if not entry.runs:
+            typer.echo(f"{paper.key}/{entry.id} is not run: {entry.why}", err=True)
+            bodies.append({"entry": f"{paper.key}/{entry.id}", "why": entry.why})
+            continue
+        asked = reproduction(paper, entry, data=sets, **how)
+        rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
+        table = compared(asked, rows)
+        shown.append(table)
+        lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
+        bodies.append({"entry": asked.name, "lines": lines, "notes": list(table.notes)})
+    if markdown is not None:
+        write_text(markdown, "\n".join(table.markdown() for table in shown))
+    if as_json:
+        opt.show(bodies)
+    else:
+        typer.echo("\n\n".join(table.text() for table in shown))
+
+
+def _list_papers(found: dict[str, Paper], as_json: bool) -> None:
+    if as_json:
+        opt.show(
+            [
+                {"key": p.key, "title": p.title, "citation": p.citation, "entries": len(p.entries)}
+                for p in found.values()
+            ]
+        )
+        return
+    for paper in found.values():
+        ready = [entry.id for entry in paper.entries if entry.runs]
+        typer.echo(f"{paper.key}: {paper.title} ({paper.citation})")
+        typer.echo(
+            f"  runs: {', '.join(ready)}; 'graphveil reproduce {paper.key} --list' has all {len(paper.entries)} entries"
+        )
+
+
+def _list_entries(paper: Paper, chosen: list[Entry], as_json: bool) -> None:
+    if as_json:
+        opt.show([{"id": e.id, "name": e.name, "title": e.title, "runs": e.runs, "why": e.why or None} for e in chosen])
+        return
+    typer.echo(f"{paper.title}\n{paper.citation}")
+    for line in paper.stated:
+        typer.echo(f"  {line}")
+    for entry in chosen:
+        typer.echo(f"{paper.key}/{entry.id}  {entry.title}: " + ("runs" if entry.runs else f"not run: {entry.why}"))

@@ -1,0 +1,108 @@
+"""``graphveil results``: what is in a store or a committed export: list, filter, summarise, export, check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.cli.options import flag
+from graphveil.cli.sweep import STORE
+from graphveil.errors import InputError
+
+Some = list[str] | None
+
+
+def results(
+    store: Annotated[
+        Path, typer.Argument(metavar="[STORE]", help="A store of 'sweep', or an export (.jsonl).")
+    ] = STORE,
+    experiment: Annotated[
+        Some, flag("--experiment NAME", "Only this experiment; repeatable, as the next four.")
+    ] = None,
+    method: Annotated[Some, flag("--method NAME", "Only this method, by name or label.")] = None,
+    data: Annotated[Some, flag("--data NAME", "Only this data set.")] = None,
+    level: Annotated[Some, flag("--level L", "Only this level.")] = None,
+    status: Annotated[Some, flag("--status S", "Only done, or only failed runs.")] = None,
+    metric: Annotated[str, flag("--metric NAME", "What the tables show.")] = "test_accuracy",
+    baseline: Annotated[
+        str | None, flag("--baseline LABEL", "Paired differences to this method, and p-values.")
+    ] = None,
+    targets: Annotated[
+        Path | None, flag("--targets FILE.csv", "Means beside figures to reach; exit code 1 if one is missed.")
+    ] = None,
+    runs: Annotated[bool, flag("--runs", "One line per run instead of tables of means.")] = False,
+    export: Annotated[Path | None, flag("--export FILE", "Write rows as .jsonl, .json, .csv or .parquet.")] = None,
+    check: Annotated[bool, flag("--check", "Check the store's integrity; exit code 1 if something is wrong.")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List, filter and export finished runs; without options, one table of means per promise."""
+    from graphveil.experiments.export import read_rows, write_rows
+    from graphveil.experiments.tables import tables
+
+    if check:
+        _check(store, as_json)
+        return
+    wanted = {"experiment": experiment, "dataset": data, "level": level, "status": status}
+    rows = [row for row in read_rows(store) if _fits(row, wanted, method)]
+    if baseline is not None and all(row["label"] != baseline for row in rows):
+        known = ", ".join(dict.fromkeys(row["label"] for row in rows))
+        raise InputError(f"--baseline {baseline}: no run has this label; there are: {known}")
+    if export is not None:
+        write_rows(rows, export)
+        opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
+    elif targets is not None:
+        _targets(rows, targets, as_json)
+    elif as_json:
+        opt.show(rows)
+    elif runs:
+        typer.echo(_lines(rows))
+    else:
+        typer.echo("\n\n".join(table.text() for table in tables(rows, metric, baseline)) or "no runs")
+
+
+def _fits(row: Mapping[str, Any], wanted: Mapping[str, Some], method: Some) -> bool:
+    named = method is None or row["method"] in method or row["label"] in method
+    return named and all(values is None or row[field] in values for field, values in wanted.items())
+
+
+def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool) -> None:
+    from graphveil.experiments.targets import against, read_targets
+
+    table, missed = against(rows, read_targets(path))
+    lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
+    opt.show({"targets": lines, "missed": missed} if as_json else table.text())
+    if missed:
+        raise typer.Exit(1)
+
+
+def _check(path: Path, as_json: bool) -> None:
+    from graphveil.experiments.store import Store
+
+    with Store(path, must_exist=True) as store:
+        found, finished, attempts = store.check(), store.finished(), store.attempts()
+    again = {name: count for name, count in attempts.items() if count > 1}
+    if as_json:
+        opt.show({"runs": len(finished), "problems": found, "attempted_again": again})
+    else:
+        typer.echo("\n".join(found) or f"{path}: {len(finished)} runs, each once; nothing is wrong")
+    if found:
+        raise typer.Exit(1)
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    from graphveil.experiments.summary import Group
+    from graphveil.experiments.tables import Table
+
+    head = ("id", "experiment", "method", "data", "level", "budget", "seed", "status", "test accuracy", "s")
+    body = []
+    for row in rows:
+        accuracy, seconds = row["metrics"].get("test_accuracy"), row["seconds"]
+        cells = (row["id"], row["experiment"], row["label"], row["dataset"], row["level"], Group((row,)).budget)
+        told = ("" if row["seed"] is None else str(row["seed"]), row["error"] or row["status"])
+        figures = ("" if accuracy is None else f"{100 * accuracy:.1f}", "" if seconds is None else f"{seconds:.1f}")
+        body.append((*cells, *told, *figures))
+    return Table(f"{len(rows)} runs", head, tuple(body)).text()

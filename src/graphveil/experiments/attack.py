@@ -1,0 +1,60 @@
+"""Attacks on the model of a run, as figures of its row: ``link-teller.auc`` and so on, controls as ``name/control.auc``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphveil import attacks
+from graphveil.attacks.metrics import AttackResult, Finding
+from graphveil.experiments.run import Run
+from graphveil.methods.registry import build
+from graphveil.privacy.promise import Promise
+
+KEPT = ("auc", "average_precision", "accuracy", "precision", "recall", "f1", "tpr_at_1_percent")
+
+
+def figures(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> dict[str, float | None]:
+    """What the attack reached: its headline under the attack's label, further variants and controls behind a slash."""
+    result = ATTACKS[entry["name"]](entry, model, run, data, promise)
+    found: dict[str, float | None] = {}
+    for finding in (*result.findings, *result.controls):
+        name = entry["label"] if finding is result.headline else f"{entry['label']}/{finding.name}"
+        found |= {f"{name}.{figure}": value for figure, value in _of(finding).items()}
+    return found
+
+
+def _of(finding: Finding) -> dict[str, float]:
+    kept = {name: round(finding.figures[name], 6) for name in KEPT}
+    return kept | {"epsilon_bound": round(finding.figures.epsilon, 4)}
+
+
+def _pairs(entry: Mapping[str, Any], run: Run, data: Any) -> attacks.Pairs:
+    return attacks.sample_pairs(attacks.as_graph(data), entry["pairs"], entry["count"], run.split_seed)
+
+
+def _link_teller(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
+    return attacks.LinkTeller().run(model, data, _pairs(entry, run, data), seed=run.split_seed)
+
+
+def _lsa2(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
+    method = build(run.method, {**run.options, "mode": run.mode})
+    reference = attacks.posteriors_without_edges(method, promise, data, run.seed)
+    return attacks.Lsa2().run(model, data, _pairs(entry, run, data), reference=reference, seed=run.split_seed)
+
+
+def _membership(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
+    method = build(run.method, {**run.options, "mode": run.mode})
+    return attacks.Membership().run(method, promise, data, seed=run.split_seed)
+
+
+def _lists(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
+    return attacks.ListReconstruction(entry["count"]).run(model, data, seed=run.split_seed)
+
+
+ATTACKS: dict[str, Callable[..., AttackResult]] = {
+    "link-teller": _link_teller,
+    "lsa2": _lsa2,
+    "membership": _membership,
+    "lists": _lists,
+}

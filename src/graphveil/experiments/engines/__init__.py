@@ -1,0 +1,1 @@
+"""Where runs are executed: here, in processes of this machine, or on a Ray cluster."""

@@ -1,0 +1,175 @@
+"""From an experiment to its runs; whatever cannot run is refused here, before anything does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import GraphveilError, InputError
+from graphveil.experiments.run import Run
+from graphveil.experiments.spec import AttackEntry, DataEntry, Experiment, Grid, MethodEntry, PromiseEntry
+from graphveil.graph.data.registry import GENERATED, cards
+from graphveil.methods.registry import build
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Local
+from graphveil.privacy.promise import Level, Promise
+
+NEEDED = ("methods", "data", "promises")
+PUBLIC_SIZES = PublicFacts(1000, 20, 3)  # a stand-in where a data set's own sizes are not known yet
+
+
+def expand(experiment: Experiment, where: str = "") -> list[Run]:
+    """Every run of the experiment, each once, in the order of the file."""
+    found: dict[str, Run] = {}
+    labels: dict[str, str] = {}
+    for number, grid in enumerate(experiment.complete_grids()):
+        place = (f"{where or experiment.name}: ") + (f"grids.{number}." if experiment.grids else "")
+        for run in _grid(grid, place):
+            variant = json.dumps([run.method, run.mode, run.options, run.candidates], sort_keys=True)
+            if labels.setdefault(run.label, variant) != variant:
+                raise InputError(f"{place}methods: {run.label!r} is the name of two variants: give each its own label")
+            found.setdefault(run.id, run)
+    return list(found.values())
+
+
+def _grid(grid: Grid, place: str) -> Iterator[Run]:
+    for name in NEEDED:
+        if getattr(grid, name) is None:
+            raise InputError(f"{place}{name}: is missing: add it")
+    methods, data, promises = grid.methods or [], grid.data or [], grid.promises or []
+    if grid.seeds is None and grid.repeats is None:
+        raise InputError(f"{place}seeds: is missing: give a number of seeds, a list, or repeats for unseeded runs")
+    for number, entry in enumerate(data):
+        _check_data(entry, f"{place}data.{number}")
+    built = [_method(entry, grid, f"{place}methods.{number}") for number, entry in enumerate(methods)]
+    attacks = tuple(_attack(entry) for entry in grid.attacks or [])
+    coins: list[tuple[int | None, int]] = [(seed, 0) for seed in grid.seeds or []]
+    coins += [(None, repeat) for repeat in range(grid.repeats or 0)]
+    kept: dict[tuple[int, int], list[Promise]] = {}
+    for (m, method), (p, promised) in product(enumerate(built), enumerate(promises)):
+        where = f"{place}promises.{p} with {methods[m].shown}"
+        kept[m, p] = found = [_check_covered(method, one, where) for one in _promises(promised, grid, method, where)]
+        if methods[m].candidates:
+            _check_selection(method, found, grid, where)
+    for entry, (seed, repeat) in product(data, coins):  # runs on one graph stay together: it is loaded once
+        for (m, p), found in kept.items():
+            for promise in found:
+                chosen, told = methods[m], promise.to_json()
+                yield Run(
+                    method=chosen.name,
+                    mode=chosen.mode,
+                    options=chosen.options,
+                    data={"name": entry.name, "prepare": entry.prepare, "split": entry.split}
+                    | {"max_degree": entry.max_degree, "options": entry.options},
+                    preparation=entry.preparation,
+                    promise={key: str(value) if isinstance(value, str) else value for key, value in told.items()},
+                    seed=seed,
+                    repeat=repeat,
+                    candidates=tuple(chosen.candidates),
+                    selection=(grid.selection or "none") if chosen.candidates else "none",
+                    selection_mean=grid.selection_mean if chosen.candidates else None,
+                    attacks=attacks,
+                    metrics=tuple(grid.metrics or ("accuracy",)),
+                    delta_rule="default" if promises[p].delta is None else f"{promises[p].delta:g}",
+                    label=chosen.shown,
+                )
+
+
+def _method(entry: MethodEntry, grid: Grid, place: str) -> Any:
+    """The method with its options, checked; with candidates each of them."""
+    if entry.candidates and grid.selection is None:
+        raise InputError(
+            f"{place}.candidates: say what selecting on private validation nodes costs: selection: charged, or "
+            "'not covered' (then every table says so)"
+        )
+    try:
+        for candidate in entry.candidates:
+            build(entry.name, {**entry.options, **candidate, "mode": entry.mode})
+        return build(entry.name, {**entry.options, "mode": entry.mode})
+    except GraphveilError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _check_selection(method: Any, promises: list[Promise], grid: Grid, place: str) -> None:
+    from graphveil.experiments.selection import check_selection
+
+    for promise in promises:
+        try:
+            check_selection(method, promise, grid.selection == "charged")
+        except GraphveilError as error:
+            raise InputError(f"{place}: {error}") from None
+
+
+def _attack(entry: AttackEntry) -> dict[str, Any]:
+    return {"name": entry.name, "label": entry.shown, "pairs": entry.pairs, "count": entry.count}
+
+
+def _check_data(entry: DataEntry, place: str) -> None:
+    name, known = entry.name, [*cards(), *GENERATED]
+    if name.endswith(".npz"):
+        if not Path(name).is_file():
+            raise InputError(f"{place}: {name} does not exist")
+    elif name not in known:
+        close = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "see 'graphveil datasets', or give an .npz file"
+        raise InputError(f"{place}: unknown data set {name!r}: {hint}")
+    if entry.options and name not in GENERATED:
+        raise InputError(f"{place}.options: only generated graphs ({', '.join(GENERATED)}) take options")
+    from graphveil.graph.data.load import check_asked
+
+    try:
+        check_asked(name, entry.prepare, entry.split, entry.options)
+    except GraphveilError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _promises(entry: PromiseEntry, grid: Grid, method: Any, place: str) -> Iterator[Promise]:
+    """The promises of one entry, one per epsilon, as the method understands them."""
+    if entry.level is Level.LOCAL:
+        parts = (entry.features, entry.labels, entry.edges)
+        tried = [part if isinstance(part, list) else [part] for part in parts]
+        try:
+            if entry.epsilons is not None:
+                raise InputError("level local takes no epsilons: give features, labels and edges a budget each")
+            for features, labels, edges in product(*tried):
+                yield Local(features, labels, edges, entry.delta or 0.0)
+        except GraphveilError as error:
+            raise InputError(f"{place}: {error}") from None
+        return
+    epsilons: list[float | None] = list(entry.epsilons or grid.epsilons or [])
+    if entry.level is Level.NONE:
+        if entry.epsilons is not None:
+            raise InputError(f"{place}: level none takes no epsilons: nothing is protected")
+        epsilons = [None]
+    if not epsilons:
+        raise InputError(f"{place}: no epsilon is named, here or for the grid: add epsilons: [1, 2, 4, 8]")
+    if any(part != "withheld" for part in (entry.features, entry.labels, entry.edges)):
+        raise InputError(f"{place}: features, labels and edges have budgets of their own at level local only")
+    stated: dict[str, Any] = {
+        "delta": entry.delta,
+        "k": entry.k,
+        "max_degree": entry.max_degree,
+        "directed": entry.directed,
+    }
+    stated |= {"level": entry.level, "relation": entry.relation, "adjacency": entry.adjacency}
+    for epsilon in epsilons:
+        try:
+            yield Promise.parse(**stated, epsilon=epsilon, supported=method.supports)
+        except GraphveilError as error:
+            raise InputError(f"{place}: {str(error).replace('--', '')}") from None
+
+
+def _check_covered(method: Any, promise: Promise, place: str) -> Promise:
+    """The promise, if the method proves (sound) or claims (published) it."""
+    if promise.level is Level.NONE:
+        return promise
+    try:
+        if promise.guarantee not in method.supports or isinstance(promise, Local):
+            method.clone().plan(PUBLIC_SIZES, promise)  # says what is not covered, and by what it is covered
+    except GraphveilError as error:
+        raise InputError(f"{place}: {error}") from None
+    return promise

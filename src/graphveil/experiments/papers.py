@@ -1,0 +1,163 @@
+"""What papers print, and how it is run here: ``papers/*.toml``, one file per paper, an entry for every table and figure."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import Field
+
+from graphveil.errors import InputError
+from graphveil.experiments.spec import Part
+
+ColumnName = Literal["published", "sound", "own"]
+COLUMNS: tuple[ColumnName, ...] = ("published", "sound", "own")
+GARBLED, DOUBTFUL = "garbled", "doubtful"
+
+
+class Column(Part):
+    """How one column of a reproduced line is run; ``"epsilon"`` in a promise stands for the printed one.
+
+    ``takes`` names options that ``per_data`` of the entry gives for each data set; ``except`` data sets on which it cannot run;
+    ``quick = false`` leaves it out of a quick look.
+    """
+
+    method: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    promise: dict[str, Any]
+    takes: list[str] = Field(default_factory=list)
+    takes_delta: bool = False
+    without: list[str] = Field(default_factory=list, alias="except")
+    quick: bool = True
+    metric: str = "test_accuracy"
+
+
+class Setting(Part):
+    """The printed cells of a method at a level (and of a backbone), and what stands beside them; or why nothing does."""
+
+    method: str
+    level: str
+    backbone: str | None = None
+    data: list[str] | None = None
+    why: str = ""
+    published: Column | None = None
+    sound: Column | None = None
+    own: Column | None = None
+
+    def column(self, name: ColumnName) -> Column | None:
+        found: Column | None = getattr(self, name)
+        return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number, in percent."""
+
+    dataset: str
+    method: str
+    backbone: str
+    level: str
+    epsilon: str
+    metric: str
+    value: float
+    spread: float | None
+    note: str
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the extraction damaged it, or it clashes with another number of the paper."""
+        return GARBLED in self.note or DOUBTFUL in self.note
+
+    @property
+    def setting(self) -> str:
+        """What it is of, in words."""
+        told = [self.method, *([self.backbone] if self.backbone and self.backbone != self.method else []), self.level]
+        return " ".join([*told, *([f"epsilon {self.epsilon}"] if self.epsilon not in ("", "inf") else [])])
+
+
+class Entry(Part):
+    """A table or figure; ``why`` says in one line why it is not run."""
+
+    id: str
+    name: str
+    title: str
+    why: str = ""
+    data: list[str] = Field(default_factory=list)
+    prepare: str | None = None
+    prepares: dict[str, str] = Field(default_factory=dict)
+    split: str = "random"
+    splits: dict[str, str] = Field(default_factory=dict)
+    missing: dict[str, str] = Field(default_factory=dict)
+    metric: str = "accuracy"
+    remark: str = ""
+    per_data: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    deltas: dict[str, float] = Field(default_factory=dict)
+    printed: list[tuple[str, str, str, str, str, str, float, float | Literal[""], str]] = Field(default_factory=list)
+    settings: list[Setting] = Field(default_factory=list)
+
+    @property
+    def runs(self) -> bool:
+        return not self.why
+
+    def setting_of(self, cell: Cell) -> Setting | None:
+        """How this cell is run, if anybody said so."""
+        for setting in self.settings:
+            if (setting.method, setting.level) == (cell.method, cell.level) and setting.backbone in (
+                None,
+                cell.backbone,
+            ):
+                return setting
+        return None
+
+
+class Paper(Part):
+    """A paper with all its tables and figures."""
+
+    key: str
+    title: str
+    citation: str
+    spread: str
+    stated: list[str]
+    notes: dict[str, str] = Field(default_factory=dict)
+    entries: list[Entry]
+
+    def cells(self, entry: Entry) -> list[Cell]:
+        """The printed numbers of an entry."""
+        return [
+            Cell(*row[:7], spread=None if row[7] == "" else row[7], note=self.notes.get(row[8], ""))
+            for row in entry.printed
+        ]
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """All papers by key."""
+    found = {}
+    for path in sorted((files("graphveil.experiments") / "papers").iterdir(), key=lambda path: path.name):
+        if path.name.endswith(".toml"):
+            paper = Paper.model_validate(tomllib.loads(path.read_text("utf-8")))
+            found[paper.key] = paper
+    return found
+
+
+def find(target: str) -> tuple[Paper, list[Entry]]:
+    """``dpdgc/table2``: the paper and that entry; ``dpdgc``: the paper and all its entries."""
+    key, slash, wanted = target.partition("/")
+    known = papers()
+    if key not in known:
+        close = get_close_matches(key, known, n=1)
+        raise InputError(
+            f"unknown paper {key!r}; " + (f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}")
+        )
+    paper = known[key]
+    if not slash:
+        return paper, paper.entries
+    plain = wanted.lower().replace(" ", "").replace("-", "")
+    for entry in paper.entries:
+        if plain in (entry.id, entry.name.lower().replace(" ", "")):
+            return paper, [entry]
+    raise InputError(f"{key} has no {wanted!r}; it has: {', '.join(entry.id for entry in paper.entries)}")

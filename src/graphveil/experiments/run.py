@@ -1,0 +1,84 @@
+"""One run: everything that decides its outcome, and an identifier made from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from graphveil import __version__
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method under a promise on a data set with one seed.
+
+    ``seed`` draws split, noise and coins; without one the noise comes from the operating system and ``repeat`` tells runs
+    apart. ``delta_rule`` says how delta was asked for; ``label`` is for tables and does not belong to what is run.
+    """
+
+    method: str
+    mode: str
+    options: Mapping[str, Any]
+    data: Mapping[str, Any]
+    preparation: str | None
+    promise: Mapping[str, Any]
+    seed: int | None
+    repeat: int = 0
+    candidates: tuple[Mapping[str, Any], ...] = ()
+    selection: str = "none"
+    selection_mean: float | None = None
+    attacks: tuple[Mapping[str, Any], ...] = ()
+    metrics: tuple[str, ...] = ("accuracy",)
+    delta_rule: str = "default"
+    version: str = __version__
+    label: str = field(default="", compare=False)
+
+    @property
+    def split_seed(self) -> int:
+        """The split is public, so that it has a seed even where the noise has none."""
+        return self.repeat if self.seed is None else self.seed
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Run:
+        listed = {name: tuple(body[name]) for name in ("candidates", "attacks", "metrics")}
+        return cls(**{**body, **listed})
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the specification and the package's version: equal runs have equal names wherever they are asked for."""
+        body = {key: value for key, value in self.to_json().items() if key != "label"}
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def described(self) -> dict[str, Any]:
+        """The fields of a row that are known before anything is run."""
+        promise = self.promise
+        local = promise["level"] == "local"
+        epsilon = None if local or promise["epsilon"] == "inf" else promise["epsilon"]
+        return {
+            "id": self.id,
+            "method": self.method,
+            "mode": self.mode,
+            "options": dict(self.options) | ({"candidates": list(self.candidates)} if self.candidates else {}),
+            "label": self.label,
+            "dataset": self.data["name"],
+            "preparation": self.preparation,
+            "split": self.data["split"],
+            **{key: promise[key] for key in ("level", "adjacency", "relation")},
+            "k": promise.get("k"),
+            "max_degree": promise.get("max_degree"),
+            "epsilon_target": epsilon,
+            "parts": {part: promise[part] for part in ("features", "labels", "edges")} if local else None,
+            "delta": promise.get("delta"),
+            "delta_rule": self.delta_rule,
+            "seed": self.seed,
+            "selection": self.selection,
+            "version": self.version,
+        }

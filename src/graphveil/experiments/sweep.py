@@ -1,0 +1,67 @@
+"""The driver: what is missing goes to an engine, what comes back goes to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphveil.errors import InputError
+from graphveil.experiments.engines.base import Engine
+from graphveil.experiments.run import Run
+from graphveil.experiments.store import Store
+from graphveil.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many runs were asked for, were there already, are done now, and failed."""
+
+    asked: int
+    kept: int
+    done: int
+    failed: int
+
+
+def sweep(
+    experiment: str,
+    runs: Sequence[Run],
+    store: Store,
+    engine: Engine,
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+    progress: Progress = silent,
+) -> Counts:
+    """Run what has no outcome yet; without ``resume`` an experiment that was begun is refused.
+
+    A run is attempted under its own ledger and certificate every time; of two outcomes the first is kept. With a seed a second
+    attempt draws the same noise, without one fresh noise.
+    """
+    with store.driving():
+        known = store.finished()
+        here = [run for run in runs if run.id in known]
+        if here and not resume and experiment in store.experiments():
+            raise InputError(
+                f"{store.path} has {len(here)} of {len(runs)} runs of {experiment!r} already: --resume goes on with them, "
+                "or choose another --out"
+            )
+        store.ask(experiment, runs)
+        if retry_failed:
+            store.forget_failures(run.id for run in here)
+            known = store.finished()
+        missing = [run for run in runs if run.id not in known]
+        counted = {"done": 0, "failed": 0}
+        stage = f"{experiment} ({engine.name})"
+        progress(stage, 0, len(missing))
+        for row in engine.run(_begun(missing, store)):
+            store.finish(row)
+            counted[row["status"]] += 1
+            progress(stage, sum(counted.values()), len(missing))
+        return Counts(len(runs), len(runs) - len(missing), **counted)
+
+
+def _begun(runs: Sequence[Run], store: Store) -> Iterator[Run]:
+    """The runs, each written down as attempted when it is taken."""
+    for run in runs:
+        store.begin(run)
+        yield run
