@@ -156,3 +156,24 @@ def test_the_command_says_that_a_prediction_is_for_its_node_alone(case, data, tm
         with pytest.raises(SystemExit) as stop:
             main(["predict", str(case[1]), "--data", str(path), *flags])
         assert (stop.value.code or 0) == code and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "promise", "access", "words"),
+    [
+        (gv.DpMlp(steps=2), gv.NodeLevel(4.0), "own-row", "own features: show it to that node"),
+        (gv.DpMlp(steps=2), gv.NodeLevel(4.0), "public-graph", "anybody may see"),
+        (gv.DpMlp(steps=2), gv.EdgeLevel(4.0), "own-row", "anybody may see"),
+        (gv.Roster(steps=2), gv.NodeLevel(4.0), "own-row", "contact list, and may reveal both"),
+        (gv.Roster(steps=2), gv.NodeLevel(4.0), "charge", "anybody may see"),
+        (gv.Gap(steps=2), BOUNDED, "own-row", "that node and nobody else"),
+    ],
+)
+def test_a_model_says_who_may_see_its_predictions(data, method, promise, access, words):
+    assert words in fitted(data, method, promise).audience(access)
+
+
+def test_no_sentence_allows_what_predict_refuses(data):
+    model = fitted(data, gv.Roster(steps=2), gv.NodeLevel(4.0))
+    with pytest.raises(PrivacyError, match="contact list"):
+        model.audience("public-graph")

@@ -16,8 +16,6 @@ from graphveil.errors import InputError
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
 BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
 PARTLY = 3  # exit code: what could be checked agrees, but that was not all
-OWN_ROW = "each prediction is computed from that node's own features: show it to that node, or declare features public"
-OWN_ROW_ONLY = "each prediction reads rows that are for that node alone: show it to that node and nobody else"
 
 
 def certificate(run: Run, as_json: opt.AsJson = False) -> None:
@@ -89,7 +87,7 @@ def predict(
     names: Any = (model.ids or range(len(best.indices))) if ids is None else ids.tolist()
     scored = zip(names, best.indices, best.values, strict=True)
     rows = [(name, int(label), round(float(p), 6)) for name, label, p in scored]
-    columns, note = ("node", "prediction", "probability"), OWN_ROW_ONLY if model.certificate.own_rows else OWN_ROW
+    columns, note = ("node", "prediction", "probability"), model.audience(access if graph is not None else "charge")
     if as_json:
         found = [dict(zip(columns, row, strict=True)) for row in rows]
         order = BY_ID if ids is not None or graph is None else IN_ORDER

@@ -49,6 +49,15 @@ class Access(StrEnum):
     CHARGE = "charge"  # anybody, with private features: a further release, to be paid for
 
 
+OWN_FEATURES = "each prediction is computed from that node's own features: show it to that node, or declare features public"
+OWN_LIST = (
+    "each prediction is computed from that node's own features and contact list, and may reveal both: show it to that node and "
+    "nobody else; --access charge gives what may be shown to anybody"
+)
+OWN_TABLE_ROW = "each prediction reads rows that are for that node alone: show it to that node and nobody else"
+ANYBODY = "these predictions are computed from released numbers and from what was declared public: anybody may see them"
+
+
 class Model:
     """A trained method: ``predict``, ``predict_proba``, ``score``, ``certificate``, ``save``."""
 
@@ -117,6 +126,14 @@ class Model:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
         found = logits(graph) if paid is None else paid
         return torch.softmax(torch.from_numpy(found if slots is None else found[slots]), dim=1)
+
+    def audience(self, access: str = "own-row") -> str:
+        """Who may see predictions of this access, in one sentence."""
+        if self.certificate.own_rows:
+            return OWN_TABLE_ROW
+        if self._check(access) is not Access.OWN_ROW or self.certificate.promise.level is Level.EDGE:
+            return ANYBODY
+        return OWN_LIST if getattr(self.predictor, "reads_lists", False) else OWN_FEATURES
 
     def predict(self, data: Any = None, access: str = "own-row") -> Tensor:
         """The most probable class of every node of ``data``, or of every slot as anybody may see it."""
