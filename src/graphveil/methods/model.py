@@ -49,7 +49,9 @@ class Access(StrEnum):
     CHARGE = "charge"  # anybody, with private features: a further release, to be paid for
 
 
-OWN_FEATURES = "each prediction is computed from that node's own features: show it to that node, or declare features public"
+OWN_FEATURES = (
+    "each prediction is computed from that node's own features: show it to that node, or declare features public"
+)
 OWN_LIST = (
     "each prediction is computed from that node's own features and contact list, and may reveal both: show it to that node and "
     "nobody else; --access charge gives what may be shown to anybody"
