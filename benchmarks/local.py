@@ -29,7 +29,8 @@ import torch
 
 import graphveil as gv
 from graphveil.methods.registry import method_class
-from graphveil.report.plots import Curve, Panel, accuracy_panels
+from graphveil.report.curves import draw
+from graphveil.report.panel import Printed
 
 HERE = Path(__file__).parent
 HALVES = "50/25/25"
@@ -140,7 +141,7 @@ def summary(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
     allowance = max(0.7, 2 * spread / len(reached) ** 0.5)
     return {
         "setting": setting,
-        "accuracies": reached,
+        "runs": runs,
         "mean": mean,
         "spread": spread,
         "f1": statistics.mean(one["f1"] for one in runs),
@@ -186,27 +187,49 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+READINGS = {"raw": "other attributes raw: no epsilon", "zero": "other attributes zero"}
+
+
+def label(one: Setting) -> str:
+    """What to call the curve of a setting."""
+    if one.group == "histogram":
+        return f"{one.options['degrees']} degrees, {('one round', 'two rounds')[one.options['histogram_rounds'] - 1]}"
+    mode = one.options.get("mode", "sound")
+    reading = READINGS.get(one.options.get("reading", ""))
+    return f"{one.method} ({mode}), {reading}" if reading else f"{one.method} ({mode})"
+
+
+def as_row(one: Setting, run: dict[str, Any]) -> dict[str, Any]:
+    """A finished run in the form that pictures and reports are made from."""
+    return {
+        "method": one.method,
+        "mode": one.options.get("mode", "sound"),
+        "options": {key: value for key, value in one.options.items() if key != "mode"},
+        "label": label(one),
+        "dataset": one.data,
+        "split": one.split,
+        "level": "local",
+        "adjacency": "local",
+        "relation": "replace",
+        "parts": {"features": one.features, "labels": one.labels, "edges": one.edges},
+        "seed": run["seed"],
+        "epsilon": run["epsilon"],
+        "holds": run["holds"],
+        "gaps": run["gaps"],
+        "metrics": {"test_accuracy": run["accuracy"] / 100, "test_f1": run["f1"] / 100},
+        "seconds": run["seconds"],
+    }
+
+
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Accuracy against the epsilon that varies (edges or features), one panel per data set, a curve per setting."""
-    names = {"raw": "published, other attributes raw: no epsilon", "zero": "published, other attributes zero"}
-    panels = []
-    for data in dict.fromkeys(row["setting"].data for row in rows):
-        curves: dict[str, dict[float, list[float]]] = {}
-        points = {}
-        for row in rows:
-            one: Setting = row["setting"]
-            if one.data != data:
-                continue
-            epsilon = float(one.features if one.group == "lga" else one.edges)
-            label = names.get(one.options.get("reading", ""), "sound")
-            if one.group == "histogram":
-                label = f"{one.options['degrees']} degrees, rounds: {one.options['histogram_rounds']}"
-            curves.setdefault(f"{one.method}: {label}", {})[epsilon] = [value / 100 for value in row["accuracies"]]
-            if one.printed is not None:
-                points[f"printed {epsilon:g}"] = (epsilon, one.printed / 100)
-        panels.append(Panel(data, [Curve(label, values) for label, values in curves.items()], points))
-    varies = "features" if rows[0]["setting"].group == "lga" else "one contact list entry"
-    accuracy_panels(panels, f"epsilon of {varies}", path)
+    printed = {
+        Printed(one.data, float(one.features), one.printed / 100, "printed", one.method, "local")
+        for one in (row["setting"] for row in rows)
+        if one.printed is not None
+    }
+    found = [as_row(row["setting"], run) for row in rows for run in row["runs"]]
+    draw(found, path, sorted(printed, key=lambda point: (point.dataset, point.epsilon)), "Accuracy")
 
 
 def main() -> int:
