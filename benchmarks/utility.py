@@ -272,6 +272,7 @@ def as_row(run: Run, found: dict[str, Any]) -> dict[str, Any]:
         "gaps": [],
         "metrics": {"test_accuracy": round(found["accuracy"] / 100, 6)},
         "selection": "none",
+        "epsilon_claimed": found.get("epsilon"),
         **{key: found[key] for key in ("epsilon", "delta", "holds", "releases", "cpu_seconds") if key in found},
     }
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "audit": "audit:audit",
     "privatize": "privatize:privatize",
     "collect": "collect:collect",
+    "report": "report:report",
     "bench": "bench:bench",
 }
 PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}

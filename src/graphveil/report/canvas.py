@@ -19,6 +19,7 @@ from graphveil.report.palette import GRID, INK, MUTED, PAPER
 KINDS = ("svg", "png", "pdf")
 TEXT, SMALL = 9.0, 8.0  # points
 LEFT, BOTTOM, LINE = 0.7, 0.52, 0.165  # inches
+ALONE = 4.6  # inches: the width of a picture of its own, which a phone shows well
 NAME_WIDTH = 22  # letters of a name beside a line before it is broken
 
 

@@ -93,7 +93,7 @@ def draw_sheet(
     down = -(-len(panels) // columns)
     probe = canvas.new_figure(1, 1)
     name_width = max((canvas.text_size(probe, n, canvas.SMALL)[0] for p in panels for n in p.names), default=0.3) + 0.22
-    width = canvas.LEFT + 2.75 + name_width
+    width = canvas.LEFT + 2.75 + name_width if columns > 1 else max(canvas.ALONE, canvas.LEFT + 2.0 + name_width)
     letters = int(columns * width * 14.5)
     heading = canvas.broken(title, int(letters * 0.8)) if title else ""
     footer = canvas.broken(" ".join(f"{note[0].upper()}{note[1:]}." for note in notes), letters)
@@ -155,7 +155,7 @@ def draw_panel(axes: Any, panel: Panel) -> None:
     axes.autoscale_view(scalex=False)
     axes.set_xlabel(panel.xlabel, fontsize=canvas.SMALL + 0.5, color=INK, labelpad=2)
     axes.set_ylabel(panel.ylabel, fontsize=canvas.SMALL + 0.5, color=INK)
-    _names(axes, panel, ends)
+    name_ends(axes, _ends(panel, ends))
     _printed_names(axes, panel)
 
 
@@ -195,33 +195,45 @@ def _limits(axes: Any, epsilons: Sequence[float], zone: bool) -> None:
     axes.text(1 - ZONE / 2, low, NO_NOISE, transform=axes.transAxes, **told)
 
 
-def _names(axes: Any, panel: Panel, ends: Sequence[tuple[float, float] | None]) -> None:
-    """Names at the right edge, moved apart where they would overlap, each tied to the end of its line."""
-    tied: list[tuple[str, Style | None, float, float | None]] = []
+@dataclass(frozen=True)
+class End:
+    """A name to put at the right edge: at which height, in which style (none: muted), and where its line ends."""
+
+    name: str
+    style: Style | None
+    height: float
+    start: float | None = None
+
+
+def _ends(panel: Panel, ends: Sequence[tuple[float, float] | None]) -> list[End]:
+    found = []
     for one, end, name in zip(panel.series, ends, panel.names, strict=False):
         if end is None and not one.ceiling:
             continue
         height = end[1] if end else panel.unit * float(np.mean(one.ceiling))
-        tied.append((name, style_of(one.method), height, end[0] if end else None))
+        found.append(End(name, style_of(one.method), height, end[0] if end else None))
     for level, name in zip(panel.references, panel.names[len(panel.series) :], strict=True):
-        tied.append((name, None if level.control else style_of(level.method), panel.unit * level.value, None))
-    if not tied:
-        return
+        found.append(End(name, None if level.control else style_of(level.method), panel.unit * level.value))
+    return found
+
+
+def name_ends(axes: Any, ends: Sequence[End]) -> None:
+    """Names at the right edge, moved apart where they would overlap, each tied to the end of its line."""
     frame, figure = axes.get_window_extent(), axes.figure
     place: Callable[[float], float] = lambda value: float(axes.transData.transform((1.0, value))[1])
-    sizes = [canvas.text_size(figure, name, canvas.SMALL)[1] * figure.dpi + 2.5 for name, *_ in tied]
-    found = labels.spread([place(value) for _, _, value, _ in tied], sizes, frame.y0 - 6, frame.y1 + 6)
+    sizes = [canvas.text_size(figure, end.name, canvas.SMALL)[1] * figure.dpi + 2.5 for end in ends]
+    found = labels.spread([place(end.height) for end in ends], sizes, frame.y0 - 6, frame.y1 + 6)
     gap = 0.13 * figure.dpi / frame.width
-    for (name, style, value, start), height in zip(tied, found, strict=True):
-        at, ink = (height - frame.y0) / frame.height, style.text if style else MUTED
-        thin = {"color": style.color if style else MUTED, "linewidth": 0.8, "alpha": 0.75, "clip_on": False}
-        edge = (place(value) - frame.y0) / frame.height
-        if start is not None:
-            begin = axes.transAxes.inverted().transform(axes.transData.transform((start, value)))[0] + 0.02
-            axes.plot((min(begin, 1), 1), (edge, edge), transform=axes.transAxes, **thin)
-        axes.plot((1, 1 + gap * 0.8), (edge, at), transform=axes.transAxes, **thin)
-        told = {"fontsize": canvas.SMALL, "color": ink, "va": "center", "ha": "left", "linespacing": 1.0}
-        axes.text(1 + gap, at, name, transform=axes.transAxes, **told)
+    for end, moved in zip(ends, found, strict=True):
+        at, edge = ((y - frame.y0) / frame.height for y in (moved, place(end.height)))
+        color = end.style.color if end.style else MUTED
+        thin = {"color": color, "linewidth": 0.8, "alpha": 0.75, "clip_on": False, "transform": axes.transAxes}
+        if end.start is not None:
+            spot = axes.transData.transform((end.start, end.height))
+            axes.plot((min(axes.transAxes.inverted().transform(spot)[0] + 0.02, 1), 1), (edge, edge), **thin)
+        axes.plot((1, 1 + gap * 0.8), (edge, at), **thin)
+        told = {"fontsize": canvas.SMALL, "va": "center", "ha": "left", "linespacing": 1.0, "transform": axes.transAxes}
+        axes.text(1 + gap, at, end.name, color=end.style.text if end.style else MUTED, **told)
 
 
 def _printed_style(point: Printed) -> dict[str, Any]:
