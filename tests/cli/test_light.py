@@ -49,6 +49,7 @@ LIGHT = [
     ("plan", "lpgnn", *SIZES, *LOCAL),
     ("datasets",),
     ("certificate", "run"),
+    ("certificate", "run", "--html", "page.html"),
     ("verify", "run"),
     ("import", "--edges", "edges.csv", "--out", "graph.npz"),
     (*PRIVATIZE, "--features", "x", "--features", "y"),
