@@ -30,7 +30,7 @@ import torch
 import graphveil as gv
 from graphveil.methods.registry import method_class
 from graphveil.report.curves import draw
-from graphveil.report.panel import Printed
+from graphveil.report.printed import read_printed
 
 HERE = Path(__file__).parent
 HALVES = "50/25/25"
@@ -221,15 +221,12 @@ def as_row(one: Setting, run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def plot(rows: list[dict[str, Any]], path: Path) -> None:
+def plot(rows: list[dict[str, Any]], path: Path, keep: Path | None) -> None:
     """Accuracy against the epsilon that varies (edges or features), one panel per data set, a curve per setting."""
-    printed = {
-        Printed(one.data, float(one.features), one.printed / 100, "printed", one.method, "local")
-        for one in (row["setting"] for row in rows)
-        if one.printed is not None
-    }
     found = [as_row(row["setting"], run) for row in rows for run in row["runs"]]
-    draw(found, path, sorted(printed, key=lambda point: (point.dataset, point.epsilon)), "Accuracy")
+    if keep is not None:
+        keep.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
+    draw(found, path, read_printed(HERE.parent / "docs" / "results" / "printed.csv"))
 
 
 def main() -> int:
@@ -242,6 +239,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="JSON lines: read what is there, append what is new")
     parser.add_argument("--summary", action="store_true", help="print a Markdown table of the results file")
     parser.add_argument("--plot", type=Path, help="draw the results file as accuracy against epsilon")
+    parser.add_argument("--rows", type=Path, help="with --plot: keep what is drawn there, for 'graphveil report'")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -270,7 +268,7 @@ def main() -> int:
     if options.summary:
         print(table(rows))
     if options.plot:
-        plot(rows, options.plot)
+        plot(rows, options.plot, options.rows)
     missed = [row for row in rows if row["ok"] is False]
     return 1 if missed else 0
 

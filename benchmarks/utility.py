@@ -9,7 +9,7 @@
 Finished runs are kept as JSON lines in ``--out`` and never repeated. Writes ``utility-METHOD.json`` and ``.md`` beside
 them. A row holds if the mean over seeds is at least target - max(0.7, 2 standard errors); the exit code is 1 if one
 does not. Each seed draws split and noise. Ceiling: the same method without noise. Published: the best figure printed
-for the same data set and level (``PUBLISHED``); splits, adjacency and delta differ between papers, so these are points
+for the same data set and level; splits, adjacency and delta differ between papers, so these are points
 of reference, not a ranking.
 """
 
@@ -40,13 +40,7 @@ HERE = Path(__file__).parent
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 FIGURE_DATA = ("cora", "facebook-pages", "amazon-photo", "chameleon")
 FIGURE_METHODS = ("ballot", "dp-mlp", "gap")
-PUBLISHED = {  # data set: {epsilon: (accuracy, source)}, all at node level with the adjacency its paper names
-    "cora": {4.0: (53.2, "NIP"), 7.0: (64.9, "NIP"), 12.0: (83.5, "NIP"), 16.0: (64.3, "DPDGC")},
-    "facebook-pages": {4.0: (51.1, "NIP"), 7.0: (67.8, "NIP"), 12.0: (91.3, "NIP")},
-    "amazon-photo": {16.0: (85.6, "DPDGC")},
-    "chameleon": {16.0: (46.4, "DPDGC")},
-}
-PAPERS = {"NIP": ("NIP-GNN", "nip-gnn"), "DPDGC": ("DPDGC", "dpdgc")}
+PRINTED = HERE.parent / "docs" / "results" / "printed.csv"
 BOUNDED = {"cora": 64.3, "amazon-photo": 85.6, "amazon-computers": 80.0, "pubmed": 85.7}  # DPDGC Table 2, epsilon 16
 
 
@@ -280,15 +274,10 @@ def as_row(run: Run, found: dict[str, Any]) -> dict[str, Any]:
 def draw_figure(path: Path, rows: Path | None, seeds: list[int], store: Store) -> None:
     """The picture of the README, and the rows it is drawn from."""
     from graphveil.report.curves import draw
-    from graphveil.report.panel import Printed
+    from graphveil.report.printed import read_printed
 
     found = [as_row(run, store.found[run.key]) for run in figure_runs(seeds)]
-    printed = [
-        Printed(dataset, epsilon, value / 100, *PAPERS[source])
-        for dataset, points in PUBLISHED.items()
-        for epsilon, (value, source) in points.items()
-    ]
-    draw(found, path, printed)
+    draw(found, path, read_printed(PRINTED))
     if rows is not None:
         rows.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
 

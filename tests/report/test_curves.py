@@ -9,7 +9,8 @@ from graphveil.errors import InputError
 from graphveil.report.audit_chart import audit_plot
 from graphveil.report.curves import draw
 from graphveil.report.palette import PAPER, STYLES
-from graphveil.report.panel import Panel, Printed, Reference, Series, draw_sheet
+from graphveil.report.panel import Panel, Reference, Series, draw_sheet
+from graphveil.report.printed import Printed
 from tests.report.example import local_rows, rows
 
 
@@ -54,6 +55,14 @@ def test_one_notion_stands_in_the_title_of_the_sheet(tmp_path):
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     draw(local_rows(), tmp_path / "local.pdf")
     assert (tmp_path / "local.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_printed_figures_stand_in_panels_of_their_own_promise_only(tmp_path):
+    levels = ("node", "edge", "local labels", "local edges")
+    printed = [Printed("cora", 4.0, 0.6, f"paper on {level}", level=level) for level in levels]
+    figure = draw([*rows(), *local_rows()[:3]], tmp_path / "a.svg", printed)
+    found = [{text.get_text() for text in axes.texts if "paper" in text.get_text()} for axes in figure.axes]
+    assert found == [{"paper on node"}, set(), {"paper on edge"}, {"paper on local labels"}]
 
 
 def test_equal_pictures_are_equal_files(tmp_path):

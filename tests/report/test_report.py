@@ -119,6 +119,18 @@ def test_the_command_writes_the_page_and_says_where(tmp_path, capsys):
     assert said["files"] == 1 + len(list((tmp_path / "page-files").iterdir()))
 
 
+def test_the_command_draws_one_picture_with_printed_figures(tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, [row("gap", 4.0, 0), row("gap", 1.0, 0)])))
+    (tmp_path / "printed.csv").write_text(
+        "dataset,level,method,epsilon,accuracy,source\ncora,node,dpdgc,4,60,A PAPER\n"
+    )
+    words = ["report", str(tmp_path / "rows.jsonl"), "--figure", str(tmp_path / "a.svg")]
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--printed", str(tmp_path / "printed.csv")])
+    assert not stop.value.code and capsys.readouterr().out.strip() == str(tmp_path / "a.svg")
+    assert "A PAPER" in (tmp_path / "a.svg").read_text() and not list(tmp_path.glob("*.html"))
+
+
 @pytest.mark.parametrize(
     ("lines", "out", "told"),
     [

@@ -6,7 +6,8 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.report.curves import curves_of
-from graphveil.report.rows import Variant, notions, read_rows
+from graphveil.report.printed import Printed, read_printed
+from graphveil.report.rows import Variant, marks_of, notions, read_rows
 from graphveil.report.summary import band_words, epsilon_needed, interval
 from tests.report.example import local_rows, row, rows
 
@@ -24,6 +25,24 @@ def test_rows_are_read_and_mistakes_name_their_line(tmp_path):
         read_rows(path)
     with pytest.raises(InputError, match="does not exist"):
         read_rows(tmp_path / "absent.jsonl")
+
+
+def test_a_selection_that_nobody_paid_for_has_its_own_mark_and_gaps_theirs():
+    selected = row("gap", 4.0, 0, selection="not covered", holds=False)
+    assert marks_of([selected]) == ["†"] and marks_of([row("gap", 4.0, 0, holds=False)]) == ["‡"]
+    assert marks_of([selected | {"gaps": ["A1"]}]) == ["†", "‡"] and marks_of([row("gap", None, 0)]) == []
+
+
+def test_printed_figures_are_read_and_mistakes_named(tmp_path):
+    path = tmp_path / "printed.csv"
+    path.write_text("dataset,level,method,epsilon,accuracy,source\ncora,edge,gap,4,53.2,GAP\n")
+    assert read_printed(path) == [Printed("cora", 4.0, 0.532, "GAP", "gap", "edge")]
+    for text, told in (("dataset,level\n", "no column"), (path.read_text() + "cora,edge,gap,x,1,GAP\n", "line 3")):
+        path.write_text(text)
+        with pytest.raises(InputError, match=told):
+            read_printed(path)
+    with pytest.raises(InputError, match="does not exist"):
+        read_printed(tmp_path / "absent.csv")
 
 
 def test_unlike_promises_never_share_a_panel():

@@ -13,7 +13,8 @@ from graphveil.report.rows import ACCURACY, MARKS, Notion, Row, Setting, Variant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphveil.report.panel import Panel, Printed, Reference, Series
+    from graphveil.report.panel import Panel, Reference, Series
+    from graphveil.report.printed import Printed
 
 TITLES = {ACCURACY: "test accuracy, %", "val_accuracy": "validation accuracy, %", "test_f1": "test F1, %"}
 
@@ -78,7 +79,7 @@ def panel_of(curves: Curves, metric: str = ACCURACY, printed: Iterable[Printed] 
 
     delta = f"delta {curves.setting.delta:g}" if curves.setting.delta else ""
     told = ", ".join(filter(None, (curves.notion.title if alone else "", delta)))
-    place = (curves.setting.dataset, curves.notion.level)
+    place = (curves.setting.dataset, " ".join(filter(None, (curves.notion.level, curves.notion.axis))))
     here = [point for point in printed if (point.dataset, point.level) == place]
     return Panel(
         title=curves.title,

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from graphveil.report import canvas, labels
 from graphveil.report.palette import DASHES, GRID, INK, MUTED, PAPER, Style, style_of
+from graphveil.report.printed import Printed
 from graphveil.report.summary import Values, band_words, enough, interval
 
 ZONE = 0.17  # share of the panel for what is reached without noise
@@ -47,18 +48,6 @@ class Reference:
     value: float
     method: str = ""
     control: bool = False
-
-
-@dataclass(frozen=True)
-class Printed:
-    """One figure out of a paper, for a level of privacy."""
-
-    dataset: str
-    epsilon: float
-    value: float
-    source: str
-    method: str = ""
-    level: str = "node"
 
 
 @dataclass(frozen=True)

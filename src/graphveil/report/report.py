@@ -29,7 +29,7 @@ from graphveil.report.tables import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphveil.report.panel import Printed
+    from graphveil.report.printed import Printed
 
 PICTURES = ("svg", "png")
 CARD_LINES = ("paper", "trust", "protects", "public", "formula", "when")

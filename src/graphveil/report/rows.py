@@ -30,6 +30,8 @@ AXIS = "epsilon on the axis"
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file of JSON lines, each checked for what every page needs."""
+    if path.suffix not in (".jsonl", ".ndjson"):
+        raise InputError(f"{path}: give results as JSON lines (.jsonl), one run a line")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -50,7 +52,7 @@ def read_rows(path: Path) -> list[Row]:
                 f"{path}, line {number}: no {', '.join(missing)}; one row per run, as the store exports it"
             )
         parse_name(Level, row["level"])
-        found.append(row)
+        found.append(row | {"metrics": row["metrics"] or {}})
     if not found:
         raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
     return found
@@ -145,7 +147,13 @@ def marks_of(rows: Iterable[Row]) -> list[str]:
     """The signs that must follow a name or a figure wherever it is printed."""
     seen = list(rows)
     found = [NOT_COVERED] if any(row.get("selection") == "not covered" for row in seen) else []
-    return found + ([DOES_NOT_HOLD] if any(row.get("holds") is False and private(row) for row in seen) else [])
+    return found + ([DOES_NOT_HOLD] if any(map(broken, seen)) else [])
+
+
+def broken(row: Row) -> bool:
+    """Whether a promise was made that does not hold, for another reason than a selection (which has its own mark)."""
+    selected = row.get("selection") == "not covered" and not row.get("gaps")
+    return private(row) and row.get("holds") is False and not selected
 
 
 def done(rows: Iterable[Row]) -> list[Row]:
