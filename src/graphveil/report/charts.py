@@ -103,6 +103,7 @@ def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
     told = [shares for shares in told if shares and None not in shares.values()]
     names = dict.fromkeys(name for shares in told for name in shares)
     found = {name: float(np.mean([shares.get(name, 0.0) for shares in told])) for name in names}
+    found = {name: share for name, share in found.items() if share > 5e-4}  # others are paid by other kinds of records
     left = 1 - sum(found.values())
     return found | ({"unspent": left} if found and left > 5e-3 else {})
 

@@ -8,6 +8,7 @@
     button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; show(); });
     show();
   }
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
   const order = (cell) => { const raw = cell.dataset.order ?? cell.textContent.trim(); const value = Number(raw); return raw === "" || Number.isNaN(value) ? raw : value; };
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
