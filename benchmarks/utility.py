@@ -4,12 +4,12 @@
     python benchmarks/utility.py --method roster --seeds 900-904     # every row of roster_targets.csv
     python benchmarks/utility.py --data cora --level node --seeds 100-109
     python benchmarks/utility.py --bounded-degree                    # lists cut to 100, replace, epsilon 16
-    python benchmarks/utility.py --figure docs/results/ballot.svg    # the picture of the README, from finished cells
+    python benchmarks/utility.py --seeds 100-102 --figure docs/results/ballot.svg --rows docs/results/ballot.jsonl   # README
 
 Finished runs are kept as JSON lines in ``--out`` and never repeated. Writes ``utility-METHOD.json`` and ``.md`` beside
 them. A row holds if the mean over seeds is at least target - max(0.7, 2 standard errors); the exit code is 1 if one
 does not. Each seed draws split and noise. Ceiling: the same method without noise. Published: the best figure printed
-for the same data set and level (``PUBLISHED``); splits, adjacency and delta differ between papers, so these are points
+for the same data set and level; splits, adjacency and delta differ between papers, so these are points
 of reference, not a ranking.
 """
 
@@ -34,17 +34,13 @@ import graphveil as gv
 from graphveil.graph import prepare
 from graphveil.methods.registry import method_class
 from graphveil.privacy.promise import Promise
+from graphveil.privacy.shares import shares
 
 HERE = Path(__file__).parent
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 FIGURE_DATA = ("cora", "facebook-pages", "amazon-photo", "chameleon")
 FIGURE_METHODS = ("ballot", "dp-mlp", "gap")
-PUBLISHED = {  # data set: {epsilon: (accuracy, source)}, all at node level with the adjacency its paper names
-    "cora": {4.0: (53.2, "NIP"), 7.0: (64.9, "NIP"), 12.0: (83.5, "NIP"), 16.0: (64.3, "DPDGC")},
-    "facebook-pages": {4.0: (51.1, "NIP"), 7.0: (67.8, "NIP"), 12.0: (91.3, "NIP")},
-    "amazon-photo": {16.0: (85.6, "DPDGC")},
-    "chameleon": {16.0: (46.4, "DPDGC")},
-}
+PRINTED = HERE.parent / "docs" / "results" / "printed.csv"
 BOUNDED = {"cora": 64.3, "amazon-photo": 85.6, "amazon-computers": 80.0, "pubmed": 85.7}  # DPDGC Table 2, epsilon 16
 
 
@@ -140,7 +136,7 @@ def runs_of(rows: Iterable[Row], method: str, seeds: list[int], ceiling_seeds: i
 def figure_runs(seeds: Iterable[int]) -> Iterator[Run]:
     for dataset in FIGURE_DATA:
         for method in FIGURE_METHODS:
-            for epsilon in EPSILONS:
+            for epsilon in (*EPSILONS, math.inf):
                 for seed in seeds:
                     yield Run(method, Row(dataset, "node", "record", "zero-out", epsilon), epsilon, seed)
 
@@ -190,8 +186,20 @@ def measure(run: Run, data: Any) -> dict[str, Any]:
     started = time.process_time()
     model = method.fit(data, run.row.promise(run.epsilon), seed=run.seed)
     seconds = time.process_time() - started
-    mode = getattr(model.predictor, "mode", None)
-    return {"key": run.key, "accuracy": 100 * model.score(data), "cpu_seconds": round(seconds, 3), "mode": mode}
+    mode, found = getattr(model.predictor, "mode", None), model.certificate
+    part = shares(found)
+    releases = [
+        {
+            "name": r.name,
+            "noise": getattr(r.mechanism, "sigma", None),
+            "dimension": getattr(r.mechanism, "dimension", None),
+        }
+        | {"share": part.get(r.name)}
+        for r in found.releases
+    ]
+    proved = {"epsilon": found.epsilon, "delta": found.delta, "holds": found.holds, "releases": releases}
+    figures = {"accuracy": 100 * model.score(data), "cpu_seconds": round(seconds, 3), "mode": mode}
+    return {"key": run.key, **figures, **proved}
 
 
 def summary(row: Row, method: str, seeds: list[int], store: Store) -> dict[str, Any]:
@@ -233,21 +241,45 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(path: Path, seeds: list[int], store: Store) -> None:
-    from graphveil.report.plots import Curve, Panel, accuracy_panels
+NAMES = {"ballot": "Ballot", "dp-mlp": "DP-MLP", "gap": "GAP"}
 
-    panels = []
-    for dataset in FIGURE_DATA:
-        at = lambda epsilon, name=dataset: Row(name, "node", "record", "zero-out", epsilon)
-        curves = [
-            Curve(method, {e: [a / 100 for a in store.accuracies(method, at(e), e, seeds)] for e in EPSILONS})
-            for method in FIGURE_METHODS
-        ]
-        points = {
-            f"{source} {epsilon:g}": (epsilon, value / 100) for epsilon, (value, source) in PUBLISHED[dataset].items()
-        }
-        panels.append(Panel(dataset, curves, points))
-    accuracy_panels(panels, "epsilon (adjacency record, zero-out; published points: as their papers define it)", path)
+
+def as_row(run: Run, found: dict[str, Any]) -> dict[str, Any]:
+    """A finished run in the form that pictures and reports are made from."""
+    row = run.row
+    return {
+        "id": run.key,
+        "experiment": "utility",
+        "method": run.method,
+        "mode": "sound",
+        "options": row.options,
+        "label": NAMES.get(run.method, run.method),
+        "dataset": row.dataset,
+        "split": "random 75/10/15",
+        "level": row.level,
+        "adjacency": row.adjacency,
+        "relation": row.relation,
+        "epsilon_target": run.epsilon if math.isfinite(run.epsilon) else None,
+        "parts": None,
+        "seed": run.seed,
+        "status": "done",
+        "gaps": [],
+        "metrics": {"test_accuracy": round(found["accuracy"] / 100, 6)},
+        "selection": "none",
+        "epsilon_claimed": found.get("epsilon"),
+        **{key: found[key] for key in ("epsilon", "delta", "holds", "releases", "cpu_seconds") if key in found},
+    }
+
+
+def draw_figure(path: Path, rows: Path | None, seeds: list[int], store: Store) -> None:
+    """The picture of the README, and the rows it is drawn from."""
+    from graphveil.report.curves import draw
+    from graphveil.report.printed import read_printed
+
+    found = [as_row(run, store.found[run.key]) for run in figure_runs(seeds)]
+    draw(found, path, read_printed(PRINTED))
+    if rows is not None:
+        rows.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
 
 
 def seed_list(text: str) -> list[int]:
@@ -264,6 +296,7 @@ def main() -> int:
     parser.add_argument("--ceiling-seeds", type=int, default=5, help="seeds for the run without noise")
     parser.add_argument("--bounded-degree", action="store_true", help="the bounded-degree rows instead of the targets")
     parser.add_argument("--figure", type=Path, help="draw accuracy against epsilon to this file")
+    parser.add_argument("--rows", type=Path, help="with --figure: keep its runs there, for 'graphveil report'")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of finished runs and tables")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -272,7 +305,7 @@ def main() -> int:
     store = Store(options.out / "utility.jsonl")
     if options.figure:
         finish(list(figure_runs(options.seeds)), store)
-        draw(options.figure, options.seeds, store)
+        draw_figure(options.figure, options.rows, options.seeds, store)
         return 0
     rows = [
         row

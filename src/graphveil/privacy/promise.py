@@ -72,6 +72,11 @@ IN_PLAIN_WORDS: dict[Adjacency, str] = {
     Adjacency.NONE: "nothing",
 }
 
+COMPARED: dict[Relation, str] = {  # with what a release must be nearly the same
+    Relation.ZERO_OUT: "the same data with one person's record left blank",
+    Relation.REPLACE: "the same data with one person's record exchanged for anybody else's",
+}
+
 
 @dataclass(frozen=True)
 class Guarantee:
