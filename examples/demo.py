@@ -20,7 +20,7 @@ from graphveil.report.curves import draw
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SEEDS = (0, 1, 2)
-METHODS = {"Ballot": gv.Ballot, "DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
+METHODS = {"Roster": gv.Roster, "Ballot": gv.Ballot, "DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
 OUTPUT = Path("demo-output")
 
 
@@ -72,8 +72,9 @@ def main() -> None:
     Console().print(table)
 
     # The model to keep: no seed, so its noise comes from the operating system and nobody can subtract it.
-    released = gv.Ballot().fit(graphs[0], gv.NodeLevel(epsilon=8))
-    print(released.certificate)
+    choice = gv.Auto().choose(gv.NodeLevel(epsilon=8))
+    print(choice)
+    print(choice.method.fit(graphs[0], gv.NodeLevel(epsilon=8)).certificate)
 
     OUTPUT.mkdir(exist_ok=True)
     picture = OUTPUT / "privacy-accuracy.png"
