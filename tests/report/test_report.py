@@ -119,6 +119,11 @@ def test_the_command_writes_the_page_and_says_where(tmp_path, capsys):
     assert said["files"] == 1 + len(list((tmp_path / "page-files").iterdir()))
 
 
+def test_runs_that_are_not_private_say_so(tmp_path):
+    write_report([row("mlp", None, 0)], tmp_path / "a.html", None)
+    assert "No run among these is private" in (tmp_path / "a.html").read_text()
+
+
 def test_the_command_draws_one_picture_with_printed_figures(tmp_path, capsys):
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, [row("gap", 4.0, 0), row("gap", 1.0, 0)])))
     (tmp_path / "printed.csv").write_text(

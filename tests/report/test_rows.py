@@ -1,6 +1,7 @@
 """Only what was promised alike stands side by side."""
 
 import json
+import random
 
 import pytest
 
@@ -9,7 +10,35 @@ from graphveil.report.curves import curves_of
 from graphveil.report.printed import Printed, read_printed
 from graphveil.report.rows import Variant, marks_of, notions, read_rows
 from graphveil.report.summary import band_words, epsilon_needed, interval
+from graphveil.report.tables import (
+    accuracy_table,
+    budget_table,
+    certificate_table,
+    cost_table,
+    failure_table,
+    needed_table,
+    run_table,
+)
 from tests.report.example import local_rows, row, rows
+
+WRONG = [
+    {"level": "moon"},
+    {"adjacency": "moon"},
+    {"adjacency": None},
+    {"metrics": [1]},
+    {"metrics": {"test_accuracy": "high"}},
+    {"metrics": {"test_accuracy": float("nan")}},
+    {"epsilon_target": -1.0},
+    {"epsilon_target": 0},
+    {"epsilon_target": "4"},
+    {"epsilon_target": True},
+    {"label": 3},
+    {"options": []},
+    {"releases": ["votes"]},
+    {"cpu_seconds": "long"},
+    {"level": "local", "parts": {"features": "open"}},
+    {"level": "local", "parts": {"features": -1.0}},
+]
 
 
 def test_rows_are_read_and_mistakes_name_their_line(tmp_path):
@@ -20,9 +49,10 @@ def test_rows_are_read_and_mistakes_name_their_line(tmp_path):
         path.write_text(text)
         with pytest.raises(InputError, match=told):
             read_rows(path)
-    path.write_text(json.dumps(row("gap", 4.0, 0, level="moon")))
-    with pytest.raises(InputError, match="moon"):
-        read_rows(path)
+    for change in WRONG:
+        path.write_text(json.dumps(row("gap", 4.0, 0, **change)))
+        with pytest.raises(InputError, match="line 1"):
+            read_rows(path)
     with pytest.raises(InputError, match="does not exist"):
         read_rows(tmp_path / "absent.jsonl")
 
@@ -98,3 +128,40 @@ def test_bands_say_what_they_are():
     assert 0.1 < low < 0.2 < high < 0.3
     assert "bootstrap" in band_words([[1] * 5]) and "smallest and largest" in band_words([[1] * 5, [1] * 4])
     assert "no bands" in band_words([[1], []])
+
+
+def test_a_wrong_field_is_refused_or_harmless_but_never_a_traceback(tmp_path):
+    coins, path, read = random.Random(0), tmp_path / "rows.jsonl", 0
+    odd = [
+        None,
+        "x",
+        -1,
+        0,
+        1.5,
+        True,
+        [],
+        {},
+        [1],
+        {"a": 1},
+        "node",
+        "local",
+        "none",
+        1e308,
+        "",
+        [{}],
+        {"features": 1.0},
+    ]
+    for _ in range(300):
+        found = [dict(one) for one in coins.sample(rows(2) + local_rows(), 5)]
+        one = coins.choice(found)
+        one[coins.choice(list(one))] = coins.choice(odd)
+        path.write_text("\n".join(map(json.dumps, found)))
+        try:
+            good = read_rows(path)
+        except InputError:
+            continue
+        read, curves = read + 1, curves_of(good)
+        for table in (accuracy_table, needed_table, budget_table, certificate_table):
+            table("name", curves).markdown()
+        assert cost_table(good).csv() and failure_table(good).csv() and run_table(good).csv()
+    assert read > 50

@@ -8,17 +8,26 @@ or in the local model what is sent in the clear, withheld or randomised, with th
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.privacy.local import Part
-from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, parse_name
+from graphveil.privacy.local import Openness, Part
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level
 
 Row = Mapping[str, Any]
 NEEDED = ("method", "dataset", "level", "metrics")
+KINDS: dict[str, Any] = {  # of what is not a number
+    **dict.fromkeys(
+        ("method", "dataset", "level", "adjacency", "relation", "label", "mode", "preparation", "split"), str
+    ),
+    **dict.fromkeys(("options", "parts", "metrics"), dict),
+    **dict.fromkeys(("releases", "gaps"), list),
+}
+FIGURES = ("epsilon_target", "epsilon", "epsilon_claimed", "delta", "seconds", "cpu_seconds", "k", "max_degree", "seed")
 ACCURACY = "test_accuracy"
 NOT_COVERED, DOES_NOT_HOLD = "†", "‡"
 MARKS = {
@@ -46,16 +55,45 @@ def read_rows(path: Path) -> list[Row]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
-        missing = [key for key in NEEDED if key not in row] if isinstance(row, dict) else list(NEEDED)
-        if missing:
-            raise InputError(
-                f"{path}, line {number}: no {', '.join(missing)}; one row per run, as the store exports it"
-            )
-        parse_name(Level, row["level"])
+        if wrong := mistake(row):
+            raise InputError(f"{path}, line {number}: {wrong}; one row per run, as the store exports it")
         found.append(row | {"metrics": row["metrics"] or {}})
     if not found:
         raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
     return found
+
+
+def mistake(row: Any) -> str:
+    """What is wrong with a row, in words; empty if nothing is."""
+    if not isinstance(row, dict):
+        return "not a JSON object"
+    missing = [key for key in NEEDED if key not in row or (row[key] is None and key != "metrics")]
+    if missing:
+        return f"no {', '.join(missing)}"
+    for key, kinds in KINDS.items():
+        if row.get(key) is not None and (not isinstance(row[key], kinds) or isinstance(row[key], bool)):
+            return f"{key} is {row[key]!r}"
+    if row["level"] not in tuple(Level) or row.get("adjacency", "none") not in (*Adjacency, None):
+        return f"unknown level {row['level']!r} or adjacency {row.get('adjacency')!r}"
+    releases = row.get("releases") or []
+    if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in releases):
+        return "a release without a name"
+    if not all(isinstance(code, str) for code in row.get("gaps") or ()):
+        return "gaps that are not codes"
+    numbers = {**(row["metrics"] or {}), **{key: row.get(key) for key in FIGURES}}
+    numbers |= {f"{one['name']}: {key}": one.get(key) for one in releases for key in ("share", "noise", "dimension")}
+    odd = [key for key, value in numbers.items() if value is not None and not _number(value)]
+    odd = odd or [
+        key for key in ("epsilon_target", "delta") if (row.get(key) or 0) < 0 or row.get("epsilon_target") == 0
+    ]
+    parts = row.get("parts") or {}
+    words = (*Openness, None)
+    odd += [part for part, value in parts.items() if not (value > 0 if _number(value) else value in words)]
+    if odd:
+        return f"{odd[0]} is not a number that can be"
+    if private(row) and row["level"] != Level.LOCAL and row.get("adjacency") is None:
+        return "a private run without adjacency"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -213,4 +251,4 @@ def _openness(parts: Mapping[str, Any], part: str) -> str:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
