@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 
 
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="Finished runs as JSON lines (.jsonl).")],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A store of experiments, or its export (.jsonl).")],
     out: Annotated[Path, flag("--out FILE.html", "The page.")] = Path("report.html"),
     assets: Annotated[
         Path | None,

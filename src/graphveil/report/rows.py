@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,29 +38,42 @@ AXIS = "epsilon on the axis"
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file of JSON lines, each checked for what every page needs."""
-    if path.suffix not in (".jsonl", ".ndjson"):
-        raise InputError(f"{path}: give results as JSON lines (.jsonl), one run a line")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; give results exported as JSON lines (.jsonl)") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+    """The rows of a store of experiments or of its export, each checked for what every page needs."""
+    lines = _lines(path) if path.suffix in (".jsonl", ".ndjson") else _stored(path)
     found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
+    for where, row in lines:
         if wrong := mistake(row):
-            raise InputError(f"{path}, line {number}: {wrong}; one row per run, as the store exports it")
+            raise InputError(f"{path}, {where}: {wrong}; one row per run, as the store exports it")
         found.append(row | {"metrics": row["metrics"] or {}})
     if not found:
         raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
     return found
+
+
+def _stored(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows of a store, or of a JSON export, with their place."""
+    from graphveil.experiments.export import read_rows as of_store
+
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)")
+    return ((f"run {number}", row) for number, row in enumerate(of_store(path), start=1))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows of a file of JSON lines, with their line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield f"line {number}", json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
 
 
 def mistake(row: Any) -> str:

@@ -8,18 +8,18 @@ from itertools import pairwise
 
 import numpy as np
 
+from graphveil.experiments.summary import Estimate
+
 Values = Mapping[float, Sequence[float]]  # per epsilon a list over seeds
 ENOUGH_SEEDS = 5  # below, a bootstrap of the mean says little: the range is shown instead
-RESAMPLES = 2000
 
 
 def interval(values: Sequence[float], bootstrap: bool) -> tuple[float, float]:
-    """The 95 % percentile-bootstrap interval of the mean, or the smallest and the largest value."""
-    if not bootstrap or len(values) < 2:
+    """The bootstrap interval of the mean, or the smallest and the largest value."""
+    found = Estimate.of(values)
+    if not bootstrap or found.low is None or found.high is None:
         return min(values), max(values)
-    draws = np.random.default_rng(0).choice(np.asarray(values), (RESAMPLES, len(values)))
-    low, high = np.quantile(draws.mean(axis=1), (0.025, 0.975))
-    return float(low), float(high)
+    return found.low, found.high
 
 
 def enough(values: Sequence[Sequence[float]]) -> bool:
