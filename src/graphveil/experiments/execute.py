@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,9 +13,8 @@ from typing import Any
 
 from graphveil.errors import DataWarning, GraphveilError, InputError
 from graphveil.experiments.run import Run
-from graphveil.privacy.accounting.loss import Gdp, Loss, Pure, Stated
 from graphveil.privacy.certificate import CORRECTED, Certificate
-from graphveil.privacy.plan import Release
+from graphveil.privacy.shares import shares
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
 NOT_COVERED = "selected on private data: not covered"
@@ -128,37 +127,18 @@ def privacy(certificate: Certificate, selection: str) -> Row:
 
 
 def releases(certificate: Certificate) -> list[Row]:
-    """Name, noise, size and share of the budget of every release; no share where losses of different kinds are composed."""
-    weights = _weights(certificate)
-    total = None if weights is None else sum(weights)
-    found = []
-    for number, release in enumerate(certificate.releases):
+    """Name, noise and size of every release, and its share of the budget of whoever pays most."""
+    parts, found = shares(certificate), []
+    for release in certificate.releases:
         mechanism: Any = release.mechanism
         noise = getattr(mechanism, "sigma", getattr(mechanism, "scale", None))
-        share = round(weights[number] / total, 6) if weights is not None and total else None
-        finite = noise if noise is None or math.isfinite(noise) else None
-        found.append({"name": release.name, "noise": finite, "dimension": mechanism.size, "share": share})
+        share = parts.get(release.name)
+        found.append(
+            {
+                "name": release.name,
+                "noise": noise if noise is None or math.isfinite(noise) else None,
+                "dimension": mechanism.size,
+                "share": None if share is None else round(share, 6),
+            }
+        )
     return found
-
-
-def _weights(certificate: Certificate) -> list[float] | None:
-    """Squared Gaussian parameters, or pure epsilons, of whoever pays most; None for a mixture."""
-    kinds = sorted({kind for release in certificate.releases for kind in release.sensitivity})
-    tried = [[_weight(loss) for loss in _losses(certificate.releases, kind)] for kind in kinds]
-    known = [weights for weights in tried if weights and len({unit for unit, _ in weights if unit != "none"}) <= 1]
-    if not known or any(unit == "other" for weights in known for unit, _ in weights):
-        return None
-    return max(([value for _, value in weights] for weights in known), key=sum)
-
-
-def _losses(releases: Iterable[Release], kind: str) -> list[Loss]:
-    return [release.loss(kind) for release in releases]
-
-
-def _weight(loss: Loss) -> tuple[str, float]:
-    match loss:
-        case Gdp(mu) if math.isfinite(mu):
-            return ("gaussian", mu**2) if mu else ("none", 0.0)
-        case Pure(epsilon) | Stated(epsilon, _):
-            return ("pure", epsilon) if epsilon else ("none", 0.0)
-    return "other", 0.0
