@@ -1,14 +1,16 @@
 """Accuracy of local methods next to their targets and to printed figures. Prints one JSON object per run.
 
     python benchmarks/local.py targets [--data cora pubmed] [--seeds 300 301 302] [--results FILE]
-    python benchmarks/local.py histogram | lga | baselines ...
+    python benchmarks/local.py edges | histogram | lga | baselines ...
     python benchmarks/local.py GROUP --results FILE --summary        # a Markdown table of finished runs, runs nothing
     python benchmarks/local.py GROUP --results FILE --plot FILE.svg  # accuracy against epsilon (histogram, lga)
 
-``targets``: the method ``local`` on the rows of ``local_targets.csv`` (50/25/25; exit code 1 if a mean over the seeds misses its
-target by more than max(0.7, 2 standard errors)). ``histogram``: private edges with public and with noisy degrees. ``lga``:
-LGA-PGNN and LDP-GNN in both readings with the budgets of the paper's Table V. ``baselines``: its other baselines. Runs that are
-in the results file already are not repeated. Accuracies are exact figures on test labels.
+``targets``: the method ``local`` on the rows of ``local_targets.csv`` (50/25/25; exit code 1 if a mean over the seeds misses
+its target by more than max(0.7, 2 standard errors)). ``edges``: its rows with raw features and labels, where nothing but
+contact lists is protected; epsilon is for one entry of a list that is there or not, printed are Blink's best. ``histogram``:
+private edges with public and with noisy degrees. ``lga``: LGA-PGNN and LDP-GNN in both readings with the budgets of the paper's
+Table V. ``baselines``: its other baselines. Runs that are in the results file already are not repeated. Accuracies are exact
+figures on test labels.
 """
 
 from __future__ import annotations
@@ -63,13 +65,24 @@ class Setting:
         return json.dumps(body, sort_keys=True)
 
 
-def targets() -> Iterator[Setting]:
+def rows_of(group: str, features: str) -> Iterator[Setting]:
+    """The rows of the targets with these features."""
     number = lambda text: float(text) if text else None
+    budget = lambda text: text if text == "raw" else float(text)
     with (HERE / "local_targets.csv").open() as file:
         for row in csv.DictReader(file):
-            edges = row["edges"] if row["edges"] == "raw" else float(row["edges"])
-            figures = {"target": number(row["target_accuracy"]), "printed": number(row["published_same_total"])}
-            yield Setting("targets", row["dataset"], "local", "withheld", float(row["labels"]), edges, **figures)
+            if row["features"] == features:
+                labels, lists = budget(row["labels"]), budget(row["edges"])
+                figures = {"target": number(row["target_accuracy"]), "printed": number(row["published_same_total"])}
+                yield Setting(group, row["dataset"], "local", features, labels, lists, **figures)
+
+
+def targets() -> Iterator[Setting]:
+    return rows_of("targets", "withheld")
+
+
+def edges() -> Iterator[Setting]:
+    return rows_of("edges", "raw")
 
 
 def histogram() -> Iterator[Setting]:
@@ -102,7 +115,7 @@ def baselines() -> Iterator[Setting]:
         yield Setting("baselines", data, "local", "withheld", 3.0, "raw")
 
 
-GROUPS = {"targets": targets, "histogram": histogram, "lga": lga, "baselines": baselines}
+GROUPS = {"targets": targets, "edges": edges, "histogram": histogram, "lga": lga, "baselines": baselines}
 
 
 def run(setting: Setting, seed: int) -> dict[str, Any]:

@@ -27,9 +27,12 @@ def test_every_target_row_names_a_promise_and_no_row_stands_twice(benchmark):
     rows = list(benchmark.targets())
     assert len(rows) == 14 and len({row.key for row in rows}) == 14
     assert all(row.target and row.method == "local" and row.features == "withheld" for row in rows)
+    lists_only = list(benchmark.edges())
+    assert len(lists_only) == 16 and len({row.key for row in lists_only}) == 16
+    assert all(row.target and row.features == row.labels == "raw" and row.edges in (1, 2, 4, 8) for row in lists_only)
 
 
-@pytest.mark.parametrize("group", ["targets", "histogram", "lga", "baselines"])
+@pytest.mark.parametrize("group", ["targets", "edges", "histogram", "lga", "baselines"])
 def test_every_setting_names_a_method_with_these_options(benchmark, group):
     settings = list(benchmark.GROUPS[group]())
     assert len({one.key for one in settings}) == len(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -152,12 +152,15 @@ def _on_reports(
     Returns the model, what it is evaluated on, and how many reports were taken.
     """
     from graphveil.exchange.files import Files, RoundNotAnswered
+    from graphveil.privacy.promise import Relation
 
     if not hasattr(chosen, "fit_reports"):
         raise InputError(f"{chosen.name} trusts a curator: it learns from a graph (--data), not from reports")
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
-    promise = replace(flags, level="local", directed=False).promise(chosen) if any(budgets) or flags.delta else None
+    sent = {f"{part}_epsilon": "raw" for part in files.promise.raw}  # need not be said again
+    asked = replace(flags, level="local", directed=False, **sent | _given(flags, sent))
+    promise = asked.promise(chosen) if any(budgets) or flags.delta else None
     if out is not None and (out / "certificate.json").exists():
         raise InputError(f"{out} already holds a run; choose another folder")
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
@@ -172,6 +175,8 @@ def _on_reports(
         stop.broadcast.write(path)
         price = f"{stop.round.randomizer.cost:g}"
         price += f" --delta {stop.round.randomizer.delta:g}" if stop.round.randomizer.delta else ""
+        covered = stop.round.randomizer.entry_relation
+        price += f" --relation {covered}" if stop.broadcast and covered is Relation.ZERO_OUT else ""
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
             counts = opt.counted(files.accepted, files.refused)
@@ -182,6 +187,11 @@ def _on_reports(
             typer.echo(f"  {answer}")
             typer.echo("then train again with all files of reports.")
         raise typer.Exit(WAITING) from None
+
+
+def _given(flags: PromiseFlags, names: Iterable[str]) -> dict[str, str]:
+    """Those of these flags that were given."""
+    return {name: value for name in names if (value := getattr(flags, name)) is not None}
 
 
 def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:
