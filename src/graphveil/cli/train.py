@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -158,8 +158,9 @@ def _on_reports(
         raise InputError(f"{chosen.name} trusts a curator: it learns from a graph (--data), not from reports")
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
-    sent = {f"{part}_epsilon": "raw" for part in files.promise.raw}  # need not be said again
-    asked = replace(flags, level="local", directed=False, **sent | _given(flags, sent))
+    clear = {f"{part}_epsilon" for part in files.promise.raw}  # need not be said again
+    sent: dict[str, Any] = {name: "raw" for name in clear if getattr(flags, name) is None}
+    asked = replace(flags, level="local", directed=False, **sent)
     promise = asked.promise(chosen) if any(budgets) or flags.delta else None
     if out is not None and (out / "certificate.json").exists():
         raise InputError(f"{out} already holds a run; choose another folder")
@@ -187,11 +188,6 @@ def _on_reports(
             typer.echo(f"  {answer}")
             typer.echo("then train again with all files of reports.")
         raise typer.Exit(WAITING) from None
-
-
-def _given(flags: PromiseFlags, names: Iterable[str]) -> dict[str, str]:
-    """Those of these flags that were given."""
-    return {name: value for name in names if (value := getattr(flags, name)) is not None}
 
 
 def _by_id(graph: Graph, ids: tuple[str, ...], attributes: int) -> Graph:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,9 +81,9 @@ def from_own_classes(server: Server, labels: NoisyLabels, number: int) -> Eviden
         told = total.argmax(axis=1)
         told[known] = seen
         heard = NoisyCounts.heard(server, name, told)
-        scale: float = server.rounds[name].randomizer.scale
-        likelihood = class_likelihoods(heard.counts, scale, known, seen, server.facts.classes)
-        kinds += [HOP_SCALE * shares(heard.counts, scale), likelihood]
+        histogram: Any = server.rounds[name].randomizer
+        likelihood = class_likelihoods(heard.counts, histogram.scale, known, seen, server.facts.classes)
+        kinds += [HOP_SCALE * shares(heard.counts, histogram.scale), likelihood]
         total = total + likelihood
         extra.append(heard.standard(np.maximum(heard.counts.sum(axis=1), 0.0)))
     stacked = np.stack([part - part.mean(axis=1, keepdims=True) for part in (*kinds, total)], axis=1)
