@@ -23,6 +23,7 @@ from graphveil.exchange.round import Round, check_within
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
+from graphveil.privacy.mechanisms import mechanism_from_json, mechanism_to_json
 from graphveil.privacy.plan import Plan
 
 FACTS = PublicFacts(100, 8, 3)
@@ -150,6 +151,14 @@ def test_lists_alone_are_promised_where_features_and_labels_are_raw():
     for parts in ((3, "raw", 2), ("raw", 1, 2), ("raw", "raw", "raw"), ("raw", "raw", "withheld")):
         with pytest.raises(InputError, match="contact lists alone"):
             gv.Local(*parts, relation="zero-out")
+
+
+def test_a_field_that_came_later_is_written_only_where_it_says_something():
+    """Certificates of exchanged entries stay as they were: files of earlier versions verify."""
+    exchanged, grown = LabelHistogram(1.0, 3, "hidden"), LabelHistogram(1.0, 3, "hidden", "zero-out")
+    assert set(mechanism_to_json(exchanged)) == {"kind", "budget", "bins", "lengths"}
+    assert mechanism_to_json(grown)["relation"] == "zero-out"
+    assert [mechanism_from_json(mechanism_to_json(one)) for one in (exchanged, grown)] == [exchanged, grown]
 
 
 def test_a_round_for_another_relation_than_promised_is_not_answered():

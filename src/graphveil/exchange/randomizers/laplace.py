@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Randomizer, RowRandomizer, Unit, contact_lists, table
+from graphveil.privacy.mechanisms import ADDED
 from graphveil.privacy.noise import Array, Noise, grid, laplace_overhead
 from graphveil.privacy.promise import Relation, parse_name
 
@@ -117,7 +118,7 @@ class LabelHistogram(AddsLaplace):
     sizes: ClassVar = {"bins": ("the number of bins", 2)}
     bins: int
     lengths: str = "public"
-    relation: str = Relation.REPLACE.value
+    relation: str = field(default=Relation.REPLACE.value, metadata=ADDED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
