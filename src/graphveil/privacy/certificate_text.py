@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, NOT_LOCAL, VERTEX, Local, Part
-from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.privacy.certificate import Certificate
@@ -134,10 +134,15 @@ def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
         f"  Proved      epsilon {shown(certificate.epsilon, True)} for {promise.covers}, delta {certificate.delta:g}; "
         f"{verdict}",
         f"  Costs       one vertex (features and label): {shown(costs[VERTEX], True)}",
-        f"              one entry of a contact list: {shown(costs[LIST_ENTRY], True)}",
+        f"              one entry of a contact list{_changed(promise)}: {shown(costs[LIST_ENTRY], True)}",
         f"              one undirected edge, in all lists{rewired}: {shown(costs[EDGE], True)}",
     ]
     for holder, cost in certificate.per_holder.items():
         whose = f"all {certificate.holders[holder]} vertices of holder {holder!r}"
         found.append(f"              features and labels of {whose}: {shown(cost, True)}")
     return found
+
+
+def _changed(promise: Local) -> str:
+    """What happens to the entry, where that is not an exchange."""
+    return f" ({promise.entry_change}; exchanged: twice that)" if promise.relation is Relation.ZERO_OUT else ""

@@ -192,7 +192,7 @@ class Promise:
         delta: float | None = None,
         k: int | None = None,
         adjacency: str | None = None,
-        relation: str = "zero-out",
+        relation: str | None = None,
         max_degree: int | None = None,
         directed: bool = False,
         features: str | float | None = None,
@@ -203,7 +203,8 @@ class Promise:
         """The promise that flags describe, or an error in their words.
 
         Without a ``level``: local if a part of the record has a budget, none without an epsilon, else node. Without an
-        ``adjacency``: at node level the first one among those ``supported``.
+        ``adjacency``: at node level the first one among those ``supported``. Without a ``relation``: zero-out; at level local
+        replace, unless contact lists are all that is protected.
         """
         parts = (features, labels, edges)
         local = any(part is not None for part in parts)
@@ -215,7 +216,7 @@ class Promise:
                 raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
             budgets = ("withheld" if part is None else part for part in parts)
             named = dict(zip(("features", "labels", "edges"), budgets, strict=True))
-            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0})
+            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0, "relation": relation})
         if local:
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
         asked, sense = parse_name(Level, level), None if adjacency is None else parse_name(Adjacency, adjacency)
@@ -227,6 +228,7 @@ class Promise:
             return NonPrivate()
         if epsilon is None:
             raise InputError(f"--level {asked} needs --epsilon")
+        relation = relation or Relation.ZERO_OUT
         if asked is Level.EDGE and relation != Relation.ZERO_OUT:
             raise InputError("level edge adds or removes one edge; it takes no --relation")
         if directed and sense is Adjacency.EDGE_UNDIRECTED:
