@@ -13,7 +13,10 @@ from graphveil.errors import InputError
 
 
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A store of experiments, or its export (.jsonl).")],
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A store of experiments, its export (.jsonl), or a folder of pages."),
+    ],
     out: Annotated[Path, flag("--out FILE.html", "The page.")] = Path("report.html"),
     assets: Annotated[
         Path | None,
@@ -31,9 +34,15 @@ def report(
     title: Annotated[str, flag("--title TEXT", "What the page is called.")] = "Privacy and accuracy",
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write one self-contained HTML page: accuracy, epsilon needed, attacks, budgets, costs, certificates and methods."""
+    """Write one self-contained HTML page: accuracy, epsilon needed, attacks, budgets, costs, certificates and methods.
+
+    Of a folder, make the tables and pictures of its Markdown pages again, by the commands that stand there.
+    """
     from graphveil.report.rows import done, read_rows
 
+    if results.is_dir():
+        _pages(results, as_json)
+        return
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out}: the page is HTML, give a name that ends in .html")
     rows = read_rows(results)
@@ -63,3 +72,13 @@ def report(
         if as_json
         else f"{out}: {len(rows)} runs" + ("" if folder is None else f"; pictures and tables in {folder}")
     )
+
+
+def _pages(folder: Path, as_json: bool) -> None:
+    from graphveil.report.pages import refresh
+
+    with opt.progress_bar() as progress:
+        found = refresh(folder, progress)
+    if not found:
+        raise InputError(f"{folder}: no page has a table or picture with the command that makes it")
+    opt.show(found if as_json else "\n".join(f"{page}: {count} made again" for page, count in found.items()))
