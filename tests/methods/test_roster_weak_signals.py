@@ -1,4 +1,4 @@
-"""Where classes are unequal and features or lists say little, released statistics decide well: never far below the own predictor."""
+"""Unequal classes, features or lists that say little: released statistics decide well, never far below the own predictor."""
 
 import numpy as np
 import pytest
