@@ -7,11 +7,11 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 
-SEEDS = range(3)
+SEEDS = range(5)
 NOTHING = None  # lists of random strangers
 
 
-def drawn(seed, share, strength, homophily, nodes=1500, degree=8, width=30):
+def drawn(seed, share, strength, homophily, nodes=600, degree=8, width=30):
     """Two classes of ``share`` and 1 - share; one feature leans by ``strength``; same-class contacts are kept that often."""
     rng = np.random.default_rng([seed, 4])
     y = (rng.random(nodes) > share).astype(np.int64)
@@ -45,7 +45,7 @@ def drawn(seed, share, strength, homophily, nodes=1500, degree=8, width=30):
     ],
 )
 def test_roster_is_not_below_the_majority_or_the_own_predictor_at_epsilon_one(share, strength, homophily, cover):
-    """Mean over three seeds; the standard error of a difference on 225 test nodes each is at most about one point."""
+    """Mean over five seeds; the standard error of a difference on 90 test nodes each is at most about two points."""
     of_roster, of_features, of_majority = [], [], []
     for seed in SEEDS:
         data, promise = drawn(seed, share, strength, homophily), gv.NodeLevel(1.0)
