@@ -171,6 +171,11 @@ def test_a_round_for_another_relation_than_promised_is_not_answered():
             check_within(promise, [histogram(other)])
 
 
+def test_what_a_round_costs_is_said_of_one_entry_not_of_a_list():
+    for relation in ("replace", "zero-out"):
+        assert LabelHistogram(2.0, 3, "hidden", relation).words() == "label-histogram, epsilon 2 per list entry"
+
+
 def test_no_plan_has_a_round_for_another_relation_than_promised():
     """Whoever wrote the method: an entry that is exchanged costs twice what one that comes or goes does."""
     grown = Round("edges", Part.EDGES, LabelHistogram(1.0, 3, "hidden", "zero-out")).release(10)
