@@ -169,3 +169,17 @@ def test_a_round_for_another_relation_than_promised_is_not_answered():
         other = "replace" if relation == "zero-out" else "zero-out"
         with pytest.raises(PrivacyError, match=f"for the relation {other}, {relation} is promised"):
             check_within(promise, [histogram(other)])
+
+
+def test_what_a_round_costs_is_said_of_one_entry_not_of_a_list():
+    for relation in ("replace", "zero-out"):
+        assert LabelHistogram(2.0, 3, "hidden", relation).words() == "label-histogram, epsilon 2 per list entry"
+
+
+def test_no_plan_has_a_round_for_another_relation_than_promised():
+    """Whoever wrote the method: an entry that is exchanged costs twice what one that comes or goes does."""
+    grown = Round("edges", Part.EDGES, LabelHistogram(1.0, 3, "hidden", "zero-out")).release(10)
+    facts = PublicFacts(10, 2, 3)
+    assert Plan(gv.Local("raw", "raw", 1), facts, (grown,)).epsilon() == pytest.approx(1.0)
+    with pytest.raises(PrivacyError, match="for the relation zero-out, replace is promised"):
+        Plan(gv.Local("withheld", "withheld", 1), facts, (grown,))

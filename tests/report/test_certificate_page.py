@@ -13,6 +13,7 @@ from scipy.stats import norm
 from graphveil import DpMlp, EdgeLevel, Gap, Local, Lpgnn, NodeLevel, NonPrivate, PublicFacts
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.cli.app import main
+from graphveil.methods.local import LocalRecipe
 from graphveil.privacy.certificate import Certificate
 from graphveil.report.browser import VARIABLE, find_browser
 from graphveil.report.certificate_page import certainty, certificate_page
@@ -82,6 +83,17 @@ def test_local_promises_name_every_part_and_what_is_sent_in_the_clear():
     assert "the features of every vertex: randomised before it leaves its owner, epsilon 1" in said
     assert "the contact list of every vertex: SENT IN THE CLEAR, not protected" in said
     assert "list entry NO FINITE VALUE" in said
+
+
+def test_lists_alone_are_compared_by_one_entry_and_nobody_guesses_a_record():
+    said = words(certificate_page(certificate(LocalRecipe(), Local("raw", "raw", 1.0))))
+    assert "the same data with one entry of the contact list of one vertex, added or removed" in said
+    assert "whether one particular entry is in the contact list of one person" in said and "73.2 times in 100" in said
+    assert "left blank" not in said and "which of two records" not in said
+    said = words(certificate_page(certificate(LocalRecipe(), Local("withheld", 1.0, 1.0))))
+    assert "the same data with features, label and one entry of the contact list of one vertex, exchanged" in said
+    assert "unlike in features, label and one entry of the contact list of one vertex, one person has" in said
+    assert "for anybody else's" not in said, "of two contact lists all entries but one are alike"
 
 
 def test_a_run_that_is_not_private_says_so():

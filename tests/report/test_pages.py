@@ -6,7 +6,10 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.experiments.export import FIELDS
-from graphveil.report.pages import refresh
+from graphveil.experiments.tables import tables
+from graphveil.report.curves import curves_of
+from graphveil.report.pages import BLOCK, refresh
+from graphveil.report.tables import accuracy_table
 from tests.report.example import rows
 
 PAGE = """# Page
@@ -51,3 +54,14 @@ def test_a_page_runs_nothing_else_and_a_failing_command_leaves_it_as_it_was(fold
     with pytest.raises(InputError, match=told):
         refresh(folder)
     assert (folder / "page.md").read_text() == body
+
+
+def test_the_name_of_a_method_is_no_command_of_the_page(folder):
+    """A table is made from rows of others: what they call a method must not run when the page is made the next time."""
+    evil = "gap <!-- end -->\n<!-- graphveil report r.jsonl --figure stolen.svg -->\n<script>"
+    found = [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
+    named = [row | {"label": evil} for row in found if row["method"] == "ballot"]
+    shown = [*tables(named), accuracy_table("name", curves_of(named))]
+    for table in shown:
+        said = table.markdown()
+        assert "graphveil report" in said and not BLOCK.search(said) and "<script" not in said and "-->\n" not in said

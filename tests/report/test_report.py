@@ -150,3 +150,21 @@ def test_mistakes_are_one_line(tmp_path, capsys, lines, out, told):
         main(["report", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / out)])
     err = capsys.readouterr().err
     assert stop.value.code == 2 and told in err and len(err.splitlines()) == 1
+
+
+def test_no_name_in_a_row_becomes_a_script(tmp_path):
+    """Labels, data sets, releases, options, gaps, errors and titles, in the page, in its pictures and in its numbers for JS."""
+    evil = "</text></script><script>alert(1)</script>--><img src=x onerror=alert(2)>\"'&"
+    found = [dict(one) for one in [*rows(1), *local_rows()] if one["dataset"] == "cora" or one["method"] == "ballot"]
+    for one in found:
+        one |= {
+            "label": one["label"] + evil,
+            "dataset": one["dataset"] + evil,
+            "preparation": evil,
+            "options": {evil: evil},
+        }
+        one |= {"gaps": [evil] if one["gaps"] else [], "error": evil if one["error"] else None}
+        one["releases"] = [release | {"name": release["name"] + evil} for release in one["releases"]]
+    write_report(found, tmp_path / "report.html", None, title=evil, source=evil)
+    page = (tmp_path / "report.html").read_text()
+    assert "alert(1)" in page and page.count("<script") == page.count("</script") == 1 and "<img" not in page

@@ -165,3 +165,12 @@ def test_a_wrong_field_is_refused_or_harmless_but_never_a_traceback(tmp_path):
             table("name", curves).markdown()
         assert cost_table(good).csv() and failure_table(good).csv() and run_table(good).csv()
     assert read > 50
+
+
+def test_lists_that_come_or_go_never_stand_beside_lists_that_are_exchanged():
+    parts = {"features": "raw", "labels": "raw", "edges": 2.0}
+    local = {"level": "local", "adjacency": "local", "delta": 0.0, "parts": parts}
+    found = notions([row("local", 4.0, 0, **local, relation=one) for one in ("zero-out", "replace")])
+    grown, exchanged = found
+    assert [len(rows) for rows in found.values()] == [1, 1] and grown.title != exchanged.title
+    assert "one entry of one person's own contact list" in grown.words and "record" not in grown.words

@@ -48,7 +48,8 @@ class Round:
 
 def check_within(promise: Local, rounds: Sequence[Round]) -> None:
     """An error if rounds cost more than their owners allow, or do not answer what is asked for."""
-    _check_relation(promise, rounds)
+    for round in rounds:
+        promise.check_release(round.release(0))
     for part in Part:
         spent = sum(round.randomizer.cost for round in rounds if round.part is part)
         if spent > promise.share(part) * (1 + 1e-9):
@@ -60,18 +61,6 @@ def check_within(promise: Local, rounds: Sequence[Round]) -> None:
     delta = sum(round.randomizer.delta for round in rounds)
     if delta > promise.target_delta * (1 + 1e-9):
         raise PrivacyError(f"rounds cost delta {delta:g}, {promise.target_delta:g} is allowed (--delta)")
-
-
-def _check_relation(promise: Local, rounds: Sequence[Round]) -> None:
-    """An error if a round on contact lists covers another change of an entry than its owners were promised."""
-    for round in rounds:
-        covered = round.randomizer.entry_relation
-        if round.part is Part.EDGES and covered is not promise.relation:
-            raise PrivacyError(
-                f"edges: epsilon {round.randomizer.cost:.6g} of round {round.name!r} is for the relation {covered}, "
-                f"{promise.relation} is promised: zero-out is one entry of a contact list that is there or not, replace one "
-                f"that is exchanged (say --relation {covered} if that is what you allow)"
-            )
 
 
 def vertex_rounds(

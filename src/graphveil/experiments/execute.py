@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from graphveil.privacy.shares import shares
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
 NOT_COVERED = "selected on private data: not covered"
+TRIED_AGAIN = "charged selection started more than once: the number of its repetitions is not geometric any more"
 
 Row = dict[str, Any]
 
@@ -35,7 +35,7 @@ def execute(body: Mapping[str, Any]) -> Row:
             plain = isinstance(error, GraphveilError)
             reason = str(error) if plain else f"{type(error).__name__}: {error}"
             found |= {"status": "failed", "error": " ".join(reason.split())[:2000]}
-    return run.described() | found | _spent(started, cpu)
+    return run.described() | found | _spent(run, started, cpu)
 
 
 EMPTY: Row = {"epsilon": None, "epsilon_claimed": None, "holds": False, "gaps": [], "releases": [], "metrics": {}}
@@ -43,14 +43,20 @@ EMPTY: Row = {"epsilon": None, "epsilon_claimed": None, "holds": False, "gaps": 
 
 def failed(run: Run, error: str) -> Row:
     """The row of a run that never came back."""
-    return run.described() | EMPTY | {"status": "failed", "error": error} | _spent(None, None)
+    return run.described() | EMPTY | {"status": "failed", "error": error} | _spent(run, None, None)
 
 
-def _spent(started: float | None, cpu: float | None) -> Row:
+def voided(row: Row, reason: str) -> Row:
+    """The row without a proof, for this reason."""
+    return row | {"epsilon": None, "holds": False, "gaps": [*row["gaps"], reason]}
+
+
+def _spent(run: Run, started: float | None, cpu: float | None) -> Row:
+    known = started is not None and cpu is not None and not run.secret_length
     return {
-        "seconds": None if started is None else round(time.perf_counter() - started, 4),
-        "cpu_seconds": None if cpu is None else round(time.process_time() - cpu, 4),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - (started or 0.0), 4) if known else None,
+        "cpu_seconds": round(time.process_time() - (cpu or 0.0), 4) if known else None,
+        "finished": run.moment(),
     }
 
 
@@ -121,9 +127,7 @@ def privacy(certificate: Certificate, selection: str) -> Row:
         "gaps": [gap.code for gap in certificate.gaps],
         "releases": releases(certificate),
     }
-    if selection == "not covered":
-        told |= {"epsilon": None, "holds": False, "gaps": [*told["gaps"], NOT_COVERED]}
-    return told
+    return voided(told, NOT_COVERED) if selection == "not covered" else told
 
 
 def releases(certificate: Certificate) -> list[Row]:

@@ -192,7 +192,7 @@ def _shown(group: Group | None, estimate: Estimate | None) -> str:
     if estimate is None:
         return "failed"
     promised = group["level"] != "none"
-    return estimate.percent() + (UNPROVED if promised and not group["holds"] else "")
+    return estimate.percent() + (UNPROVED if promised and not group.proved["holds"] else "")
 
 
 def _printed(cell: Cell) -> str:

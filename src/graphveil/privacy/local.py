@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Loss, added_epsilon
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON
 from graphveil.privacy.promise import FAMILY, Adjacency, Guarantee, Level, Promise, Relation, parse_name
+
+if TYPE_CHECKING:
+    from graphveil.privacy.plan import Release
 
 
 class Part(StrEnum):
@@ -46,6 +49,7 @@ PARTS_IN_PLAIN_WORDS = {
     Part.LABELS: "the label of every vertex that has one",
     Part.EDGES: "the contact list of every vertex",
 }
+LISTS_ONLY_IN_PLAIN_WORDS = "one entry of one person's own contact list, there or not, and nothing else about them"
 NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
 SEEDED_REPORTS = (
     "some reports were made with a seed: whoever guesses it has the records; not for release, the promise does not hold"
@@ -160,6 +164,16 @@ class Local(Promise):
     def total(self, costs: Mapping[str, float]) -> float:
         vertex = 0.0 if self.relation is Relation.ZERO_OUT else costs[VERTEX]
         return vertex + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
+
+    def check_release(self, release: Release) -> None:
+        mechanism: Any = release.mechanism
+        covered = getattr(mechanism, "entry_relation", self.relation)
+        if release.part == Part.EDGES and covered is not self.relation:
+            raise PrivacyError(
+                f"edges: epsilon {mechanism.cost:.6g} of round {release.name!r} is for the relation {covered}, "
+                f"{self.relation} is promised: zero-out is one entry of a contact list that is there or not, replace one "
+                f"that is exchanged (say --relation {covered} if that is what you allow)"
+            )
 
     def kept(self, epsilon: float, delta: float) -> bool:
         most = self.epsilon * (1 + ROUNDING) + ROUNDING

@@ -20,11 +20,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Loss, amplified_epsilon
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
+
+if TYPE_CHECKING:
+    from graphveil.privacy.plan import Release
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -166,6 +169,9 @@ class Promise:
     def total(self, costs: Mapping[str, float]) -> float:
         """The figure to hold against ``epsilon``: that of whoever pays most."""
         return max(costs.values(), default=0.0)
+
+    def check_release(self, release: Release) -> None:
+        """An error if a release covers another change than the promised one; only rounds on contact lists can."""
 
     def kept(self, epsilon: float, delta: float) -> bool:
         """Whether these figures are within the promise."""

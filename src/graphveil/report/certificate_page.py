@@ -23,7 +23,7 @@ from graphveil.privacy.certificate_text import (
     verdict_words,
 )
 from graphveil.privacy.local import PARTS_IN_PLAIN_WORDS, Local, Openness, Part
-from graphveil.privacy.promise import COMPARED, IN_PLAIN_WORDS, Adjacency, Level
+from graphveil.privacy.promise import COMPARED, IN_PLAIN_WORDS, Adjacency, Level, Promise, Relation
 from graphveil.privacy.shares import shares_by_kind
 from graphveil.report.page import rendered
 
@@ -36,7 +36,6 @@ GAMES = {
     Level.EDGE: "whether one particular link exists",
     Level.K_NEIGHBOR: WHICH,
     Level.NODE: WHICH,
-    Level.LOCAL: "which of two records one person has, from that person's own reports",
 }
 EDGE_COMPARED = "the same data with one link added or removed"
 
@@ -70,7 +69,7 @@ def _values(certificate: Certificate, verdict: Verdict | None, run: str) -> dict
         "protected": _parts(promise) if isinstance(promise, Local) else [protected],
         "only": covered_only(certificate.weaker),
         "asked": "" if promise.adjacency is Adjacency.NONE else promise_words(promise),
-        "compared": EDGE_COMPARED if promise.level is Level.EDGE else COMPARED[promise.relation],
+        "compared": _compared(promise),
         "amount": _amount(certificate),
         "not_hidden": _not_hidden(certificate, open_part),
         "budget": _budget(certificate),
@@ -85,6 +84,23 @@ def _values(certificate: Certificate, verdict: Verdict | None, run: str) -> dict
         "digest": certificate.to_json()["digest"],
         "run": run,
     }
+
+
+def _compared(promise: Promise) -> str:
+    """With what the releases must look nearly the same: never more than the proved epsilon is for."""
+    if isinstance(promise, Local):
+        exchanged = "" if promise.relation is Relation.ZERO_OUT else ", exchanged"
+        return f"the same data with {promise.covers}{exchanged}"
+    return EDGE_COMPARED if promise.level is Level.EDGE else COMPARED[promise.relation]
+
+
+def _game(promise: Promise) -> str:
+    """What is to be told by a guess that the proved epsilon bounds."""
+    if not isinstance(promise, Local):
+        return GAMES.get(promise.level, "")
+    if promise.relation is Relation.ZERO_OUT:
+        return "whether one particular entry is in the contact list of one person, from that person's own reports"
+    return f"which of two records, unlike in {promise.covers}, one person has, from that person's own reports"
 
 
 def _parts(promise: Local) -> list[str]:
@@ -119,7 +135,7 @@ def _amount(certificate: Certificate) -> dict[str, Any]:
         "claimed": claimed,
         "delta": "" if certificate.delta is None else f"{certificate.delta:g}",
         "covers": promise.covers if isinstance(promise, Local) else "",
-        "game": GAMES.get(promise.level, ""),
+        "game": _game(promise),
         "of_hundred": None if sure is None else _of_hundred(sure),
         "sure": None if sure is None else round(100 * sure, 2),
     }

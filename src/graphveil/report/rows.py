@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.privacy.local import Openness, Part
-from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level
+from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Openness, Part
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Relation
 
 Row = Mapping[str, Any]
 NEEDED = ("method", "dataset", "level", "metrics")
@@ -127,11 +127,19 @@ class Notion:
     @property
     def title(self) -> str:
         if self.level == Level.LOCAL:
-            return f"local model ({', '.join(f'{part}: {value}' for part, value in self.parts)})"
+            change = ["one entry there or not"] if self.lists_only else []
+            return f"local model ({', '.join([*(f'{part}: {value}' for part, value in self.parts), *change])})"
         return f"{self.level} level ({', '.join(filter(None, (self.adjacency, self.relation, self.bound)))})"
 
     @property
+    def lists_only(self) -> bool:
+        """Whether an entry of a contact list, there or not, is all that epsilon is for."""
+        return self.level == Level.LOCAL and self.relation == Relation.ZERO_OUT
+
+    @property
     def words(self) -> str:
+        if self.lists_only:
+            return LISTS_ONLY_IN_PLAIN_WORDS
         return IN_PLAIN_WORDS[Adjacency(self.adjacency)]
 
     @property
@@ -255,7 +263,8 @@ def _local_notion(row: Row, rows: Sequence[Row]) -> Notion:
     axis = max(budgets, key=lambda part: len({other[part] for other in alike}))
     shown = {part: f"epsilon {parts[part]:g}" if part in budgets else _openness(parts, part) for part in Part}
     shown[axis] = AXIS
-    return Notion("local", "local", "replace", parts=tuple((str(part), words) for part, words in shown.items()))
+    relation = str(row.get("relation") or Relation.REPLACE)
+    return Notion("local", "local", relation, parts=tuple((str(part), words) for part, words in shown.items()))
 
 
 def _openness(parts: Mapping[str, Any], part: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.experiments.tables import in_markdown
 from graphveil.report.curves import Curves, marks_in
 from graphveil.report.rows import Row, Variant, by, marks_of, measured, private
 from graphveil.report.summary import epsilon_needed, spread_words
@@ -51,10 +52,13 @@ class Table:
         return text.getvalue()
 
     def markdown(self) -> str:
-        shown: Callable[[Iterable[str]], str] = lambda cells: f"| {' | '.join(c.replace('|', '/') for c in cells)} |"
-        lines = [f"### {self.title}", "", shown(self.columns), shown(["---"] * len(self.columns))]
+        cells: Callable[[Iterable[str]], Iterable[str]] = lambda texts: (
+            in_markdown(c).replace("|", "/") for c in texts
+        )
+        shown: Callable[[Iterable[str]], str] = lambda texts: f"| {' | '.join(cells(texts))} |"
+        lines = [f"### {in_markdown(self.title)}", "", shown(self.columns), shown(["---"] * len(self.columns))]
         lines += [shown([cell.text for cell in line]) for line in self.lines]
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return "\n".join([*lines, *(f"\n{in_markdown(note)}" for note in self.notes)]) + "\n"
 
 
 def number(value: float | None, none: str = "no finite value") -> Cell:

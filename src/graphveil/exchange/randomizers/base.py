@@ -35,7 +35,7 @@ class Unit(StrEnum):
     """What two neighbouring records may differ in."""
 
     VERTEX = "vertex"  # everything this randomizer reads of one vertex: all its features, or its label
-    LIST = "list"  # one entry of one contact list is swapped for another; the length is public
+    LIST = "list"  # one entry of one contact list: exchanged, or (`Randomizer.entry_relation`) there or not
     EDGE = "edge"  # one edge, wherever it is reported
 
 
@@ -116,7 +116,8 @@ class Randomizer(Mechanism):
 
     def words(self) -> str:
         shown = f"{self.epsilon:.6g}" if math.isfinite(self.epsilon) else "NO FINITE VALUE"
-        return f"{self.kind}, epsilon {shown} per {self.unit}"
+        unit = LIST_ENTRY if self.unit is Unit.LIST else self.unit  # never for the whole list
+        return f"{self.kind}, epsilon {shown} per {unit}"
 
     def apply(self, value: Any, noise: Noise) -> Any:
         return self.randomize(value, None, noise)
