@@ -184,11 +184,10 @@ def edges_chosen_badly() -> Iterator[tuple[World, World, Free]]:
     for temperature in (1.0, 1.5):
         pair, where = opposed(temperature)
         yield pair.worlds(where)
-    flip, calm = (
-        np.array([-100.0, 100.0]),
-        np.array([3.0, -3.0]),
-    )  # without the edge the label is believed, with it not at all
+    calm = np.array([3.0, -3.0])  # without the edge the label is believed ...
+    flip = np.array([-100.0, 100.0])  # ... with it not at all
     for mix in ((1.0, 1.0, 0.0, 0.3), (0.0, 1.0, 0.0, 2.0), (1.0, 1.0, 0.7, 4.0)):
         for degree in (0, 2):
             pair = Pair((degree, degree), (0, 0), 2, mixed(*mix, 2))
             yield pair.worlds(np.concatenate([0.4 * calm, flip, flip, -flip])[None])
+            yield pair.worlds(np.concatenate([-10 * calm, 0 * flip, 0 * flip, 0 * flip])[None])  # never believed

@@ -47,22 +47,22 @@ def leave_one_out_term_forgotten(original):
 
 @contextmanager
 def query_rows_read_by_labelled_nodes() -> Iterator[None]:
-    """Residuals of labelled people read the clean rows of their contacts, who do not pay for gradients."""
-    start, logits = Records.__init__, Records._logits
+    """Logits of labelled people read the clean features of their contacts, who do not pay for gradients."""
+    start, of_features = Records.__init__, Records._of_features
 
     def remembering(self, private, slots, centre, floor):  # type: ignore[no-untyped-def]
         start(self, private, slots, centre, floor)
         self.whole = private, centre, floor
 
-    def reading(self, model, codes, weights):  # type: ignore[no-untyped-def]
-        found = logits(self, model, codes, weights)
+    def reading(self, weights):  # type: ignore[no-untyped-def]
+        found = of_features(self, weights)
         if len(self.slots) == self.nodes or not self.known.any():
             return found
         private, centre, floor = self.whole
         everybody = Records(private, np.arange(self.nodes), centre, floor)
-        return found + 3 * self._of_lists(logits(everybody, model, codes, weights))
+        return found + 3 * self._of_lists(of_features(everybody, weights))
 
-    with patch.object(Records, "__init__", remembering), patch.object(Records, "_logits", reading):
+    with patch.object(Records, "__init__", remembering), patch.object(Records, "_of_features", reading):
         yield
 
 
