@@ -31,6 +31,9 @@ def report(
         Path | None,
         flag("--printed FILE.csv", "Figures out of papers: dataset, level, method, epsilon, accuracy, source."),
     ] = None,
+    data: Annotated[list[str] | None, flag("--data NAME", "Only this data set; repeatable.")] = None,
+    level: Annotated[str | None, flag("--level L", "Only runs of this level, and those without noise.")] = None,
+    relation: Annotated[str | None, flag("--relation R", "Only runs under zero-out, or under replace.")] = None,
     title: Annotated[str, flag("--title TEXT", "What the page is called.")] = "Privacy and accuracy",
     as_json: opt.AsJson = False,
 ) -> None:
@@ -45,7 +48,10 @@ def report(
         return
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out}: the page is HTML, give a name that ends in .html")
-    rows = read_rows(results)
+    wanted = {"dataset": data, "level": level and [level, "none"], "relation": relation and [relation]}
+    rows = [row for row in read_rows(results) if all(not some or row[field] in some for field, some in wanted.items())]
+    if not rows:
+        raise InputError(f"{results} has no run of these data, level and relation")
     if not done(rows):
         raise InputError(f"{results}: none of its {len(rows)} runs has finished; there is nothing to report")
     from graphveil.report.printed import read_printed

@@ -89,7 +89,8 @@ def _table(found: Sequence[Group], metric: str, baseline: str | None) -> Table:
         name = group["label"] + (f" (version {group['version']})" if several else "")
         cells.setdefault((data_title(group), name), {})[group.budget] = group
     body, used = [], set()
-    for (data, name), by_budget in cells.items():
+    order = list(dict.fromkeys(data for data, _ in cells))
+    for (data, name), by_budget in sorted(cells.items(), key=lambda item: order.index(item[0][0])):
         line = [data, name]
         for budget in budgets:
             text, marks = _cell(by_budget.get(budget), cells.get((data, str(baseline)), {}).get(budget), metric)
