@@ -1,10 +1,10 @@
-"""Forecasts beside measured accuracies: for docs/forecast.md.
+"""Forecasts beside measured accuracies (docs/forecast.md):
 
-    GRAPHVEIL_DATA=<folder of data sets> python benchmarks/forecast.py measured.csv --out docs/results/forecast.json
+    export GRAPHVEIL_DATA=<folder of data sets> DATA=cora,amazon-photo,pubmed,facebook-pages,chameleon
+    graphveil compare --methods ballot,roster --data $DATA --epsilons 1,2,4,8,16 --seeds 900-902 --csv measured.csv
+    python benchmarks/forecast.py measured.csv --out docs/results/forecast.json
 
-``measured.csv`` has the measured runs: graphveil compare --methods ballot,roster --data cora,amazon-photo,pubmed,facebook-pages,chameleon
---epsilons 1,2,4,8,16 --seeds 900-902 --csv measured.csv. Sizes and homophily come from the registry, nothing from the graphs.
-What is in --out already is not repeated.
+Sizes and homophily come from the registry; forecasts read nothing of the graphs. What --out has already is not repeated.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def forecast(
             given = [f"--{name.replace('_', '-')}" for name, value in stated.items() if value is not None]
             if given:
                 raise InputError(f"{given[0]} is a guess about generated graphs; --stand-in has its own")
-            if data is not None and stand_in == data:
+            if data is not None and Path(stand_in).resolve() == Path(data).resolve():
                 raise InputError(
                     "--stand-in is used with its labels and edges: name another, public data set than --data"
                 )
