@@ -15,7 +15,7 @@ import pytest
 from graphveil.graph import powerlaw_sbm
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/data.md", "docs/local.md", "docs/attacks.md", "docs/audit.md", "docs/experiments.md")
+PAGES = ("README.md", "docs/data.md", "docs/local.md", "docs/attacks.md", "docs/audit.md", "docs/experiments.md", "docs/forecast.md")
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered
     command graphveil "$@" && return 0 || code=$?

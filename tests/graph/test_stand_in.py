@@ -7,8 +7,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from graphveil.errors import InputError
-from graphveil.graph import load_dataset, statistics
-from graphveil.graph.data.stand_in import stand_in
+from graphveil.graph import load_dataset, stand_in, statistics
 from graphveil.graph.data.words import feature_strength
 from graphveil.graph.layout import scipy_features
 from graphveil.graph.validate import validate

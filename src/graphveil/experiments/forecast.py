@@ -175,7 +175,7 @@ def _rows(runs: Sequence[Run], engine: Engine, progress: Progress) -> tuple[Row,
     for row in engine.run(iter(runs)):
         found[row["id"]] = row
         progress(stage, len(found), len(runs))
-    rows = [found[run.id] | {"scenario": dict(run.data["options"])} for run in runs]
+    rows = [{**found[run.id], "scenario": dict(run.data["options"])} for run in runs]
     reasons = [row["error"] for row in rows if row["status"] == "failed"]
     if len(reasons) == len(rows):
         raise InputError(f"every run failed: {reasons[0]}")
