@@ -15,7 +15,10 @@ import pytest
 from graphveil.graph import powerlaw_sbm
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/data.md", "docs/local.md", "docs/attacks.md", "docs/audit.md", "docs/experiments.md", "docs/forecast.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("data", "local", "attacks", "audit", "experiments", "forecast")),
+)
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered
     command graphveil "$@" && return 0 || code=$?

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from graphveil.audit.central.neighbours import worst_case_graph
+from graphveil.graph import write_npz
+
 SIZES = ("--nodes", 80, "--features", 6, "--classes", 3)
 FAST = ("--engine", "serial", "--scenarios", 2)
 
@@ -29,6 +32,17 @@ def test_json_has_bands_facts_guesses_and_every_run(graphveil, graph_file):
     assert 0 <= band["low"] <= band["median"] <= band["high"] <= 1 and band["epsilon"] == 4
     assert sorted(run["accuracy"] for run in body["runs"])[0] <= band["low"]
     assert all(run["options"]["nodes"] == body["facts"]["nodes"] for run in body["runs"])
+
+
+def test_declared_classes_are_not_counted_in_the_labels(graphveil, tmp_path):
+    data = worst_case_graph(seed=2)[0]
+    del data.num_classes
+    flags = ("--data", write_npz(data, tmp_path / "mine.npz"), *FAST, "--epsilon", 4, "--set", "steps=1", "--json")
+    counted, declared = (
+        json.loads(graphveil("forecast", "dp-mlp", *flags, *more)[1]) for more in ((), ("--classes", 9))
+    )
+    assert any("number of classes inferred" in note for note in counted["notes"])
+    assert declared["facts"]["classes"] == 9 and not any("inferred" in note for note in declared["notes"])
 
 
 def test_a_public_data_set_stands_in_with_the_delta_of_my_sizes(graphveil):

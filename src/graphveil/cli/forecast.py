@@ -137,8 +137,10 @@ def _facts(
             raise InputError("--nodes and --features are for graphs without --data")
         from graphveil.experiments.forecast import public_facts
 
-        facts, notes = public_facts(opt.load_data(data, 0, None, split))
-        return (facts, notes) if classes is None else (replace(facts, classes=classes), ())
+        loaded = opt.load_data(data, 0, None, split)
+        if classes is not None:
+            loaded.num_classes = classes
+        return public_facts(loaded)
     if nodes is None or features is None or classes is None:
         if any(size is not None for size in (nodes, features, classes)):
             raise InputError("give all of --nodes, --features and --classes, or --data")
