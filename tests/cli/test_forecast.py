@@ -63,6 +63,13 @@ def test_levels_without_epsilon_have_one_line(graphveil):
     assert code == 0 and [band["budget"] for band in json.loads(out)["bands"]] == ["not private"]
 
 
+def test_a_stated_delta_and_a_promise_with_gaps_are_said(graphveil):
+    flags = (*SIZES, *FAST, "--epsilon", 4, "--delta", 0.003, "--set", "steps=1")
+    assert ", delta 0.003" in graphveil("forecast", "dp-mlp", *flags)[1]
+    gaps = graphveil("forecast", "gap", *SIZES, *FAST, "--epsilon", 4, "--mode", "published", "--set", "epochs=1")[1]
+    assert "promise would not hold" in gaps
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -190,6 +190,8 @@ def _trust(found: Forecast) -> list[str]:
     if strongest is not None and abs(strongest[1]) >= MATTERS:
         name = strongest[0].replace("_", "-")
         lines.append(f"{name.replace('-', ' ')} moves it most: if you can say more about it, give --{name}")
+    if any(row["status"] == "done" and row["epsilon_target"] is not None and not row["holds"] for row in found.rows):
+        lines.append("the promise would not hold: this mode has known gaps, 'graphveil plan' names them")
     if found.failed:
         lines.append(f"{found.failed} of {len(found.rows)} runs failed and are left out")
     return [*lines, f"{GUESSED}; {CHECKED}"]

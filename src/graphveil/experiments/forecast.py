@@ -161,6 +161,7 @@ def _runs(
             preparation=None,
             promise=promise_fields(promise if facts is None else promise.with_default_delta(facts.nodes)),
             seed=seed,
+            delta_rule="default" if promise.delta is None else f"{promise.delta:g}",
             label=method.name,
         )
         for promise in promises
