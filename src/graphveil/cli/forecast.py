@@ -25,6 +25,9 @@ EPSILONS = "0.5,1,2,4,8"
 CURVES = "graphveil.report.curves"
 KNOWN_SPLITS = ("random", "official")
 READS_NOTHING = "nothing private was read: no features, labels or edges, and no budget was spent"
+UNSTATED = (
+    "--homophily is not stated: graphs at the end of several ranges at once (say, strong features as well) lie outside"
+)
 GUESSED = "a guess, not a bound: real features and contacts have structure that generated ones lack"
 CHECKED = "docs/forecast.md shows forecasts beside measured accuracies of real graphs"
 
@@ -184,6 +187,7 @@ def _trust(found: Forecast) -> list[str]:
         lines.append(
             f"guesses: {told}; one generated graph for each of {len({row['seed'] for row in found.rows})} combinations"
         )
+        lines += [] if found.guesses.homophily.known else [UNSTATED]
     if found.stand_in is not None:
         lines.append(f"{found.stand_in} as it is stands in, sizes included: trust it as far as your data resemble it")
     strongest = next(iter(found.matters.items()), None)
