@@ -19,7 +19,7 @@ def test_sizes_alone_give_a_band_per_epsilon_and_say_what_it_rests_on(graphveil)
     lines = [line.split() for line in out.splitlines()]
     assert [line[0] for line in lines[4:7]] == ["1", "4", "no"]
     assert "nothing private was read" in out and "homophily 0.8," in out and "a guess, not a bound" in out
-    assert "is not stated" not in out
+    assert "is a range" not in out
 
 
 def test_json_has_bands_facts_guesses_and_every_run(graphveil, graph_file):
@@ -43,7 +43,7 @@ def test_declared_classes_are_not_counted_in_the_labels(graphveil, tmp_path):
         json.loads(graphveil("forecast", "dp-mlp", *flags, *more)[1]) for more in ((), ("--classes", 9))
     )
     assert any("number of classes inferred" in note for note in counted["notes"])
-    assert any("homophily is not stated" in note for note in counted["notes"])
+    assert any("homophily is a range" in note for note in counted["notes"])
     assert declared["facts"]["classes"] == 9 and not any("inferred" in note for note in declared["notes"])
 
 
