@@ -26,7 +26,7 @@ CURVES = "graphveil.report.curves"
 KNOWN_SPLITS = ("random", "official")
 READS_NOTHING = "nothing private was read: no features, labels or edges, and no budget was spent"
 UNSTATED = (
-    "--homophily is not stated: graphs at the end of several ranges at once (say, strong features as well) lie outside"
+    "homophily is a range: graphs at the end of several ranges at once (say, strong features as well) lie outside"
 )
 GUESSED = "a guess, not a bound: real features and contacts have structure that generated ones lack"
 CHECKED = "docs/forecast.md shows forecasts beside measured accuracies of real graphs"
