@@ -10,7 +10,7 @@ import numpy as np
 
 from graphveil.attacks.lsa2 import REFERENCE
 from graphveil.attacks.membership import PUBLISHED, SAME_GRAPH
-from graphveil.report.plots import AttackPanel, attack_panels
+from graphveil.report.panel import Panel, Reference, Series, draw_sheet, notes_of
 
 Row = dict[str, Any]
 Kept = dict[str, list[Row]]
@@ -212,7 +212,12 @@ TABLES = {
 }
 
 
-def panels(kept: Kept) -> list[AttackPanel]:
+LEVELS = "across: dashed what an attack reaches without privacy, dotted controls that see no model"
+CLEAN = "clean rows, no privacy"
+DIRECTION = "direction, 16 dimensions"
+
+
+def panels(kept: Kept) -> list[Panel]:
     found = []
     curve = lambda rows, target, **more: {
         e: values(rows, target=target, epsilon=e, **more) for t, e in keys(rows) if t == target and e is not None
@@ -222,35 +227,49 @@ def panels(kept: Kept) -> list[AttackPanel]:
         for title, attack, variant in (("LinkTeller", "link-teller", "influence"), ("LSA2", "lsa2", "correlation")):
             game = {"attack": attack, "pairs": "degree-matched"}
             rows = chosen(links, variant=variant, **game)
-            curves = {target: curve(rows, target) for target in ("edge-rand", "ballot", "gap")}
-            dashed = {"gcn, not private": mean(rows, target="gcn")}
-            dotted = {
-                name: mean(links, target="control", variant=name, **game)
-                for name in ("degree product", "label equality")
-            }
+            series = [Series(target, target, curve(rows, target)) for target in ("edge-rand", "ballot", "gap")]
             if attack == "lsa2":
-                curves["gap without edges"] = curve(chosen(links, variant=REFERENCE, **game), "gap")
-            found.append(AttackPanel(f"{title}, Cora, edge level (degree-matched)", "AUC", curves, dashed, dotted))
+                apart = curve(chosen(links, variant=REFERENCE, **game), "gap")
+                series.append(Series("gap trained without edges", "gap", apart, variant=1))
+            levels = [Reference("gcn, not private", mean(rows, target="gcn"), "gcn")]
+            levels += [
+                Reference(name, mean(links, target="control", variant=name, **game), control=True)
+                for name in ("degree product", "label equality")
+            ]
+            told = "Cora, edge level (edge-undirected), degree-matched pairs"
+            found.append(_panel(title, told, series, levels))
     if stealing := kept.get("stealing"):
         rows = chosen(stealing, pairs="degree-matched")
-        curves = {
-            f"{target}: {label}": curve(rows, target, variant=variant)
-            for target in ("direction, 16 dimensions", "multi-bit")
-            for variant, label in ((TRAINED, "trained"), (COSINE, "cosine"))
-        }
-        dashed = {"clean rows, trained": mean(rows, target="clean", variant=TRAINED)}
-        found.append(AttackPanel("Link stealing from reports, Cora", "AUC", curves, dashed, {"chance": 0.5}))
+        series = [
+            Series(f"{target}: {label}", target.partition(",")[0], curve(rows, target, variant=variant), variant=number)
+            for target in (DIRECTION, "multi-bit")
+            for number, (variant, label) in enumerate(((TRAINED, "trained"), (COSINE, "cosine")))
+        ]
+        levels = [Reference(CLEAN, mean(rows, target="clean", variant=TRAINED), "clean"), CHANCE]
+        found.append(_panel("Link stealing from reports", "Cora, local model, degree-matched pairs", series, levels))
     if attributes := kept.get("attributes"):
-        curves = {target: curve(attributes, target) for target in ("direction", "multi-bit")}
-        dashed = {"clean rows": mean(attributes, target="clean", variant="mlp")}
-        dotted = {"feature propagation": mean(attributes, variant="feature propagation")}
-        found.append(AttackPanel("Attribute inference, deezer-hu", "AUC", curves, dashed, dotted))
+        series = [Series(target, target, curve(attributes, target)) for target in ("direction", "multi-bit")]
+        levels = [Reference(CLEAN, mean(attributes, target="clean", variant="mlp"), "clean")]
+        control = mean(attributes, variant="feature propagation")
+        levels.append(Reference("feature propagation", control, control=True))
+        found.append(_panel("Attribute inference", "deezer-hu, local model", series, levels))
     if membership := kept.get("membership"):
         rows = chosen(membership, variant=SAME_GRAPH)
-        curves = {target: curve(rows, target) for target in ("ballot", "gap", "dp-mlp")}
-        dashed = {f"{name}, not private": mean(rows, target=name) for name in ("gcn, overfitted", "mlp")}
-        found.append(AttackPanel("Membership, Cora, node level", "AUC", curves, dashed, {"chance": 0.5}))
+        series = [Series(target, target, curve(rows, target)) for target in ("ballot", "gap", "dp-mlp")]
+        levels = [
+            Reference(f"{name}, not private", mean(rows, target=name), name.partition(",")[0])
+            for name in ("gcn, overfitted", "mlp")
+        ]
+        told = "Cora, node level (record, zero-out), shadow model"
+        found.append(_panel("Membership", told, series, [*levels, CHANCE]))
     return found
+
+
+CHANCE = Reference("chance", 0.5, control=True)
+
+
+def _panel(title: str, subtitle: str, series: list[Series], levels: list[Reference]) -> Panel:
+    return Panel(title, "AUC of the attack", series, subtitle, references=levels, unit=1.0)
 
 
 def write_report(kept: Kept, folder: Path) -> bool:
@@ -276,5 +295,5 @@ def write_report(kept: Kept, folder: Path) -> bool:
     lines += ["## Limits", "", *table(["figure (mean over seeds)", "found", "limit", "holds"], body)]
     (folder / "attacks.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     if found := panels(kept):
-        attack_panels(found, folder / "attacks.svg")
+        draw_sheet(found, folder / "attacks.svg", "Attack success against epsilon", [*notes_of(found), LEVELS])
     return all(holds)

@@ -23,7 +23,6 @@ from graphveil.audit.accountants import cross_checks
 from graphveil.audit.everything import audit_everything
 from graphveil.audit.result import Audit
 from graphveil.audit.text import cross_check_text, promise_text, table_text
-from graphveil.report.plots import audit_plot
 
 
 def main() -> None:
@@ -41,7 +40,6 @@ def main() -> None:
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     print(table_text(found))
     print(cross_check_text(checks), flush=True)
-    audit_plot(found, options.out.with_suffix(".svg"))
     body: dict[str, Any] = {
         "epsilon": options.epsilon,
         "seconds": round(seconds, 1),

@@ -1,11 +1,18 @@
-"""The page ``docs/results/audit.md``, written from ``audit.json``; called by ``audit.py``."""
+"""The page ``docs/results/audit.md`` and its chart, written from ``audit.json``; called by ``audit.py``, or alone:
+
+python benchmarks/audit_report.py docs/results/audit.json
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from graphveil.audit.text import promise_words
+from graphveil.report.audit_chart import audit_plot
 
 HEAD = """# Audit of every method and mode
 
@@ -21,7 +28,7 @@ lower bound on epsilon at confidence 0.9999, exact for local methods; raw data i
 ![Claimed, provable and observed epsilon](audit.svg)
 """
 RED = """
-Where a published row is red although observed stays below claimed, a check failed: a release moved by more than declared
+Where a published row says VIOLATION although observed stays below claimed, a check failed: a release moved by more than declared
 (D3, D6), private validation labels chose the epoch (D8), or the noise is accounted for less than it costs (A1, D4, D5).
 Released rows and gradients share the budget, so on a graph this small one may be violated without the sum showing it.
 """
@@ -35,8 +42,9 @@ Planted bugs are kept in `tests/audit/mutants`; which check catches each is in [
 
 
 def write_page(path: Path) -> None:
-    """Write the Markdown page beside ``path`` (audit.json)."""
+    """Write the Markdown page and the chart beside ``path`` (audit.json)."""
     body = json.loads(path.read_text(encoding="utf-8"))
+    audit_plot(body["audits"], path.with_suffix(".svg"))
     path.with_suffix(".md").write_text("\n".join(page(body)) + "\n", encoding="utf-8")
 
 
@@ -44,7 +52,8 @@ def page(body: dict[str, Any]) -> Iterator[str]:
     yield HEAD.format(epsilon=body["epsilon"], minutes=body["seconds"] / 60, cpu=body["cpu_seconds"] / 60)
     columns = ("epsilon_claimed", "epsilon_provable", "epsilon_observed")
     rows = [
-        [a["method"], a["mode"], promise(a), *(number(a[c]) for c in columns), a["verdict"]] for a in body["audits"]
+        [a["method"], a["mode"], promise_words(a), *(number(a[c]) for c in columns), a["verdict"]]
+        for a in body["audits"]
     ]
     yield from table(("method", "mode", "promise", "claimed", "provable", "observed", "verdict"), rows)
     yield RED
@@ -77,13 +86,9 @@ def table(head: tuple[str, ...], rows: Any) -> Iterator[str]:
         yield f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
-def promise(audit: dict[str, Any]) -> str:
-    if audit["level"] == "local":
-        return "local: " + ", ".join(f"{part} {audit[part]}" for part in ("features", "labels", "edges"))
-    bound = f", k = {audit['k']}" if audit.get("k") else ""
-    bound += f", D = {audit['max_degree']}" if audit.get("max_degree") else ""
-    return f"{audit['level']} / {audit['adjacency']} / {audit['relation']}{bound}"
-
-
 def number(value: float | None) -> str:
     return "infinite" if value is None else f"{value:.4g}"
+
+
+if __name__ == "__main__":
+    write_page(Path(sys.argv[1]))

@@ -16,12 +16,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 import graphveil as gv
-from graphveil.report.plots import Curve, privacy_accuracy_plot
+from graphveil.report.curves import draw
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SEEDS = (0, 1, 2)
-PRIVATE = {"Ballot": gv.Ballot, "DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
-OPEN = {"MLP, not private": gv.Mlp, "GAP, not private": gv.Gap}
+METHODS = {"Roster": gv.Roster, "Ballot": gv.Ballot, "DP-MLP (features only)": gv.DpMlp, "GAP (sound)": gv.Gap}
 OUTPUT = Path("demo-output")
 
 
@@ -34,48 +33,52 @@ def load(seed: int) -> tuple[str, object]:
         return "cSBM", gv.load_dataset("csbm", seed=seed)
 
 
+def row(label: str, dataset: str, epsilon: float | None, seed: int, model: gv.Model, data: object) -> dict[str, object]:
+    """One run in the form that pictures and reports are made from; no epsilon: the same method without noise."""
+    promise = model.certificate.promise
+    named = {"method": model.certificate.method, "label": label, "dataset": dataset, "seed": seed}
+    asked = {
+        "level": promise.level,
+        "adjacency": promise.adjacency,
+        "relation": promise.relation,
+        "delta": promise.delta,
+    }
+    return {**named, **asked, "epsilon_target": epsilon, "metrics": {"test_accuracy": model.score(data)}}
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     name = load(0)[0]
     graphs = {seed: load(seed)[1] for seed in SEEDS}
-    curves = {label: {epsilon: [] for epsilon in EPSILONS} for label in PRIVATE}
-    references: dict[str, list[float]] = {label: [] for label in OPEN}
-    runs = len(SEEDS) * (len(OPEN) + len(PRIVATE) * len(EPSILONS))
+    rows = []
+    runs = len(SEEDS) * len(METHODS) * (1 + len(EPSILONS))
     with Progress(console=Console(file=sys.stderr)) as bar:
         task = bar.add_task(f"training {runs} models on {name}", total=runs)
         for seed, data in graphs.items():
-            for label, method in OPEN.items():
-                references[label].append(method().fit(data, gv.NonPrivate(), seed=seed).score(data))
-                bar.advance(task)
-            for epsilon in EPSILONS:
-                for label, method in PRIVATE.items():
-                    model = method().fit(data, gv.NodeLevel(epsilon=epsilon), seed=seed)
-                    curves[label][epsilon].append(model.score(data))
+            for label, method in METHODS.items():
+                for epsilon in (*EPSILONS, None):
+                    promise = gv.NonPrivate() if epsilon is None else gv.NodeLevel(epsilon=epsilon)
+                    rows.append(row(label, name, epsilon, seed, method().fit(data, promise, seed=seed), data))
                     bar.advance(task)
 
     table = Table(title=f"{name}, node level (record, zero-out): test accuracy in %, mean of {len(SEEDS)} seeds")
     table.add_column("method")
-    for epsilon in EPSILONS:
-        table.add_column(f"eps {epsilon:g}", justify="right")
-    for label, results in curves.items():
-        table.add_row(label, *[f"{100 * np.mean(results[epsilon]):.1f}" for epsilon in EPSILONS])
-    for label, results in references.items():
-        table.add_row(label, *[""] * (len(EPSILONS) - 1), f"{100 * np.mean(results):.1f}")
+    for epsilon in (*EPSILONS, None):
+        table.add_column("no noise" if epsilon is None else f"eps {epsilon:g}", justify="right")
+    for label in METHODS:
+        mine = [found for found in rows if found["label"] == label]
+        cells = [[f["metrics"]["test_accuracy"] for f in mine if f["epsilon_target"] == e] for e in (*EPSILONS, None)]
+        table.add_row(label, *[f"{100 * np.mean(cell):.1f}" for cell in cells])
     Console().print(table)
 
     # The model to keep: no seed, so its noise comes from the operating system and nobody can subtract it.
-    released = gv.Ballot().fit(graphs[0], gv.NodeLevel(epsilon=8))
-    print(released.certificate)
+    choice = gv.Auto().choose(gv.NodeLevel(epsilon=8))
+    print(choice)
+    print(choice.method.fit(graphs[0], gv.NodeLevel(epsilon=8)).certificate)
 
     OUTPUT.mkdir(exist_ok=True)
     picture = OUTPUT / "privacy-accuracy.png"
-    privacy_accuracy_plot(
-        [Curve(label, results) for label, results in curves.items()],
-        {label: float(np.mean(results)) for label, results in references.items()},
-        f"Privacy and accuracy on {name}",
-        "node level, record, zero-out",
-        picture,
-    )
+    draw(rows, picture)
     print(f"\nplot: {picture}")
 
 

@@ -32,6 +32,7 @@ CASES = [
     (Direction(2.0, 4, None), Part.FEATURES, None),
     (BucketResponse(1.0, 3), Part.EDGES, BUCKETS),
     (LabelHistogram(1.0, 3), Part.EDGES, BUCKETS),
+    (LabelHistogram(1.0, 3, "hidden", "zero-out"), Part.EDGES, BUCKETS),
     (EdgeListResponse(1.0, 9), Part.EDGES, None),
 ]
 
@@ -42,6 +43,22 @@ def test_the_worst_ratio_is_the_declared_epsilon(randomizer, part, broadcast):
     declared = randomizer.cost
     assert 0.99 * declared <= found.epsilon <= declared + 1e-9
     assert found.honest and found.infinite_pairs == 0
+
+
+@dataclass(frozen=True)
+class HalfTheNoise(LabelHistogram):
+    """Says what it should cost, and is drawn for half a contact."""
+
+    moved = 0.5
+
+    @property
+    def epsilon(self):
+        return self.budget
+
+
+def test_noise_for_half_a_contact_is_found_over_whole_lists():
+    found = audit_randomizer(HalfTheNoise(1.0, 3, "hidden", "zero-out"), Part.EDGES, 3, 9, BUCKETS, Noise(1))
+    assert found.epsilon == pytest.approx(2.0, rel=1e-6) and "added or removed in lists of up to 4" in found.unit
 
 
 def test_attributes_in_the_clear_have_infinite_ratios():

@@ -50,6 +50,7 @@ LIGHT = [
     ("plan", "lpgnn", *SIZES, *LOCAL),
     ("datasets",),
     ("certificate", "run"),
+    ("certificate", "run", "--html", "page.html"),
     ("verify", "run"),
     ("results", "rows.jsonl"),
     ("reproduce",),

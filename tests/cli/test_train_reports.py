@@ -219,7 +219,7 @@ def test_a_collected_graph_is_not_randomised_again(graphveil, records, tmp_path)
         ("lpgnn", ("--labels-epsilon", 1), "the flags say"),
         ("lpgnn", ("--set", "upper=2.0"), "--plan"),
         ("graph-privatizer", ("--mode", "published", "--edges-epsilon", 1), "published mode only"),
-        ("local", (), "does not read features"),
+        ("local", (), "reads features only"),
     ],
 )
 def test_reports_that_do_not_fit_the_method_are_one_clear_line(graphveil, records, tmp_path, method, flags, word):

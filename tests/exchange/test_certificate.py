@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import graphveil as gv
-from graphveil.errors import InputError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.exchange.randomizers import (
     BucketResponse,
     Contacts,
@@ -19,10 +19,11 @@ from graphveil.exchange.randomizers import (
     Piecewise,
     Rest,
 )
-from graphveil.exchange.round import Round
+from graphveil.exchange.round import Round, check_within
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Part
+from graphveil.privacy.mechanisms import mechanism_from_json, mechanism_to_json
 from graphveil.privacy.plan import Plan
 
 FACTS = PublicFacts(100, 8, 3)
@@ -134,3 +135,51 @@ def test_lengths_of_lists_reach_the_collector_only_where_they_are_public(monkeyp
     assert (seen[0] is not None) == told
     change = "rewired" if told else "added or removed"
     assert f"one undirected edge, in all lists ({change})" in str(certificate)
+
+
+def test_lists_alone_are_promised_where_features_and_labels_are_raw():
+    """The relation decides what epsilon is for; it is kept by JSON, and never guessed for parts that are randomised."""
+    promise = gv.Local("raw", "raw", 2)
+    assert promise.relation == "zero-out" and promise.epsilon == 2.0
+    assert promise.covers == "one entry of the contact list of one vertex, added or removed"
+    assert gv.Local.from_json(promise.to_json()) == promise == promise.at(0.0)
+    exchange = gv.Local("raw", "raw", 2, relation="replace")
+    assert exchange.epsilon == float("inf") and gv.Local.from_json(exchange.to_json()) == exchange != promise
+    assert gv.Local("withheld", "raw", 2, relation="zero-out").epsilon == 2.0
+    for others in (("withheld", "raw", 2), (3, "raw", 2), ("raw", "raw", "raw"), ("raw", "raw", "withheld")):
+        assert gv.Local(*others).relation == "replace"
+    for parts in ((3, "raw", 2), ("raw", 1, 2), ("raw", "raw", "raw"), ("raw", "raw", "withheld")):
+        with pytest.raises(InputError, match="contact lists alone"):
+            gv.Local(*parts, relation="zero-out")
+
+
+def test_a_field_that_came_later_is_written_only_where_it_says_something():
+    """Certificates of exchanged entries stay as they were: files of earlier versions verify."""
+    exchanged, grown = LabelHistogram(1.0, 3, "hidden"), LabelHistogram(1.0, 3, "hidden", "zero-out")
+    assert set(mechanism_to_json(exchanged)) == {"kind", "budget", "bins", "lengths"}
+    assert mechanism_to_json(grown)["relation"] == "zero-out"
+    assert [mechanism_from_json(mechanism_to_json(one)) for one in (exchanged, grown)] == [exchanged, grown]
+
+
+def test_a_round_for_another_relation_than_promised_is_not_answered():
+    histogram = lambda relation: Round("edges", Part.EDGES, LabelHistogram(1.0, 3, "hidden", relation))
+    allowed = {"replace": gv.Local("withheld", "withheld", 1), "zero-out": gv.Local("raw", "raw", 1)}
+    for relation, promise in allowed.items():
+        check_within(promise, [histogram(relation)])
+        other = "replace" if relation == "zero-out" else "zero-out"
+        with pytest.raises(PrivacyError, match=f"for the relation {other}, {relation} is promised"):
+            check_within(promise, [histogram(other)])
+
+
+def test_what_a_round_costs_is_said_of_one_entry_not_of_a_list():
+    for relation in ("replace", "zero-out"):
+        assert LabelHistogram(2.0, 3, "hidden", relation).words() == "label-histogram, epsilon 2 per list entry"
+
+
+def test_no_plan_has_a_round_for_another_relation_than_promised():
+    """Whoever wrote the method: an entry that is exchanged costs twice what one that comes or goes does."""
+    grown = Round("edges", Part.EDGES, LabelHistogram(1.0, 3, "hidden", "zero-out")).release(10)
+    facts = PublicFacts(10, 2, 3)
+    assert Plan(gv.Local("raw", "raw", 1), facts, (grown,)).epsilon() == pytest.approx(1.0)
+    with pytest.raises(PrivacyError, match="for the relation zero-out, replace is promised"):
+        Plan(gv.Local("withheld", "withheld", 1), facts, (grown,))

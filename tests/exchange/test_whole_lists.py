@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
+from graphveil.errors import InputError
 from graphveil.exchange.broadcast import Broadcast
 from graphveil.exchange.privatizer import Privatizer
 from graphveil.exchange.randomizers import BucketResponse, Contacts, EdgeListResponse, LabelHistogram, NeighbourMean
@@ -137,6 +138,28 @@ def test_a_whole_histogram_costs_epsilon(length):
     assert 0.99 * randomizer.epsilon <= max(ratios) <= randomizer.epsilon + 1e-9
     clean = [randomizer.counts(Contacts.of([order]), bins).tolist() for order in (lists[-1], lists[-1][::-1])]
     assert clean[0] == clean[1]
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2.0])
+def test_a_whole_histogram_costs_epsilon_for_an_entry_that_comes_or_goes(epsilon):
+    """All 32 lists of five slots and one entry more or less; exchanging one costs twice that, an edge in both lists, too."""
+    randomizer, bins = LabelHistogram(epsilon, 3, "hidden", "zero-out"), np.array([0, 0, 1, 1, 2])
+    far = 40 * randomizer.scale
+    reports = [np.array(r) for r in product((-far, 0.0, 0.5, 1.0, far), repeat=3)]
+    lists = [one for length in range(6) for one in combinations(range(5), length)]
+    laws = {a: np.array([randomizer.log_density(np.array(a, int), r, bins) for r in reports]) for a in lists}
+    grown = [(a, b) for a, b in combinations(lists, 2) if len({*a} ^ {*b}) == 1]
+    assert len(grown) == 80
+    worst_of = lambda pairs: max(np.abs(laws[a] - laws[b]).max() for a, b in pairs)
+    assert 0.99 * epsilon <= worst_of(grown) <= randomizer.epsilon + 1e-9 <= epsilon + 2e-9
+    assert 1.98 * epsilon <= worst_of(exchanged(lists)) <= 2 * randomizer.epsilon + 1e-9
+    both_ends = worst_of([((1,), (1, 4))]) + worst_of([((2,), (0, 2))])
+    assert 1.98 * epsilon <= both_ends <= randomizer.edge_units * randomizer.epsilon + 1e-9
+
+
+def test_an_entry_that_comes_or_goes_needs_a_hidden_length():
+    with pytest.raises(InputError, match="public length"):
+        LabelHistogram(1.0, 3, "public", "zero-out")
 
 
 def test_a_whole_mean_moves_by_its_sensitivity_in_any_order():

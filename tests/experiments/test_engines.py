@@ -99,6 +99,19 @@ def test_ray_finds_the_same_figures(runs, tmp_path):
     assert outcomes(some, tmp_path / "ray.sqlite", choose("ray", 1)) == outcomes(some, tmp_path / "s.sqlite", Serial())
 
 
+def test_a_cluster_that_is_not_there_is_one_line(runs):
+    import socket
+
+    from graphveil.errors import InputError
+
+    pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        for address in (f"127.0.0.1:{closed.getsockname()[1]}", "127.0.0.1:port"):
+            with pytest.raises(InputError, match="no Ray cluster"):
+                next(choose("ray", 1, address=address).run(iter(runs)))
+
+
 def test_engines_that_do_not_exist_are_refused():
     from graphveil.errors import InputError
 

@@ -46,6 +46,10 @@ def test_every_run_of_a_table_is_possible_and_every_line_is_run_or_says_why(targ
 def test_a_quick_look_is_a_part_of_the_whole():
     paper, (entry,) = find("dpdgc/table2")
     whole, quick = reproduction(paper, entry, seeds=3), reproduction(paper, entry, quick=True)
+    left = [line for line in quick.lines if line.cell.level == "k-neighbor:5" and line.cell.method == "dpdgc"]
+    assert left and {verdict(line, None) for line in left} == {
+        "published mode left out (the printed number is doubtful)"
+    }
     assert {run.id for run in quick.runs} < {run.id for run in whole.runs} and len(quick.runs) * 5 < len(whole.runs)
 
 
@@ -97,6 +101,7 @@ def test_verdicts_allow_for_both_spreads():
     assert [said(0.619, 0.0), said(0.625, 0.0), said(0.57, 0.0), said(0.57, 0.025)] == [
         "agrees", "above print", "below print", "agrees",
     ]  # fmt: skip
+    assert verdict(line, Estimate(0.6, None, None, 1)) == "agrees (one run)"
     assert verdict(line, None) == "not run" and "doubtful" in verdict(
         Line(Cell(*cell_fields(cell), "doubtful: x"), runs={}), None
     )

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from graphveil.experiments import expand
-from graphveil.experiments.execute import NOT_COVERED, execute
+from graphveil.experiments import Store, expand, sweep
+from graphveil.experiments.engines.serial import Serial
+from graphveil.experiments.execute import NOT_COVERED, TRIED_AGAIN, execute
 from graphveil.experiments.read import experiment_from
 from graphveil.experiments.selection import repetition_mu, selection_epsilon
 from graphveil.privacy.accounting.loss import gaussian_epsilon
@@ -48,6 +49,41 @@ def test_charged_rows_stay_within_the_promise_and_hold(body):
     assert [row["error"] for row in found] == [None] * 3
     assert all(row["holds"] and row["selection"] == "charged" and 7.9 < row["epsilon"] <= 8 for row in found)
     assert {row["metrics"]["selected"] for row in found} <= {0.0, 1.0}
+
+
+def unseeded(body):
+    entry = {"name": "dp-mlp", "candidates": CANDIDATES}
+    asked = {key: value for key, value in body.items() if key != "seeds"} | {"methods": [entry], "repeats": 1}
+    return expand(experiment_from(asked | {"selection": "charged", "epsilons": [8], "selection_mean": 4}, "s"))
+
+
+def test_how_long_a_charged_selection_took_is_not_written_down(body, tmp_path):
+    """Its length tells the number of repetitions, which the theorem keeps secret."""
+    (run,) = unseeded(body)
+    row = execute(run.to_json())
+    assert row["status"] == "done" and row["holds"] and 7.9 < row["epsilon"] <= 8
+    assert row["seconds"] is row["cpu_seconds"] is None and len(row["finished"]) == len("2026-01-01")
+    with Store(tmp_path / "r.sqlite") as store:
+        store.begin(run)
+        ((started,),) = store._db.execute("SELECT started FROM attempts").fetchall()
+    assert len(started) == len("2026-01-01")
+    seeded = rows_of(body, "charged", selection_mean=2, seeds=1)[0]
+    assert seeded["seconds"] is not None, "of a run with a seed nothing is secret"
+
+
+def test_a_charged_selection_that_was_stopped_and_starts_again_proves_nothing(body, tmp_path):
+    """Long ones are stopped more often: given that it finished, the number of repetitions is not geometric."""
+    runs = unseeded(body)
+    with Store(tmp_path / "r.sqlite") as store:
+        store.ask("e", runs)
+        store.begin(runs[0])  # killed here
+        sweep("e", runs, store, Serial(), resume=True)
+        (row,) = store.rows()
+    assert row["status"] == "done" and row["epsilon"] is None and not row["holds"] and row["gaps"] == [TRIED_AGAIN]
+    with Store(tmp_path / "once.sqlite") as store:
+        sweep("e", runs, store, Serial())
+        (row,) = store.rows()
+    assert row["holds"] and row["gaps"] == []
 
 
 def test_uncharged_rows_prove_nothing_and_choose_the_better_candidate(body):

@@ -62,6 +62,19 @@ def test_seeds_are_a_number_a_list_or_a_range(body):
         assert list(dict.fromkeys(run.seed for run in runs_of(body | {"seeds": text}))) == seeds
 
 
+def test_the_relation_of_a_local_promise_is_that_of_the_file_not_a_default(body):
+    lists = {"level": "local", "features": "raw", "labels": "raw", "edges": 2}
+    relation = lambda **more: runs_of(body | {"methods": ["local"], "promises": [lists | more], "seeds": 1})[0].promise
+    assert relation()["relation"] == relation(relation="zero-out")["relation"] == "zero-out"
+    assert relation(relation="replace")["relation"] == "replace"
+    refused(
+        body
+        | {"methods": ["local"], "promises": [lists | {"features": "withheld", "labels": 1, "relation": "zero-out"}]},
+        "promises.0 with local",
+        "contact lists alone",
+    )
+
+
 def test_parts_of_a_local_promise_may_have_several_budgets(body):
     local = {"level": "local", "features": "withheld", "labels": [1, 3], "edges": "raw"}
     runs = runs_of(body | {"methods": ["lpgnn"], "promises": [local | {"features": 3}], "seeds": 1})

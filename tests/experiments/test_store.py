@@ -109,3 +109,15 @@ def test_files_that_are_no_store_are_one_line(tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(InputError, match="does not hold rows"):
         read_rows(tmp_path / "bad.jsonl")
+
+
+def test_a_report_reads_the_store_itself(store, runs, tmp_path):
+    from graphveil.report.rows import read_rows as of_report
+
+    for run in runs:
+        store.begin(run)
+        store.finish(done(run))
+    write_rows(store.rows(), tmp_path / "r.jsonl")
+    assert of_report(tmp_path / "r.sqlite") == of_report(tmp_path / "r.jsonl")
+    with pytest.raises(InputError, match="does not exist"):
+        of_report(tmp_path / "other.sqlite")

@@ -51,6 +51,27 @@ def test_runs_without_a_seed_are_all_counted():
     assert groups(unseeded)[0].estimate().count == 2
 
 
+def test_a_mean_holds_only_if_every_run_of_it_does():
+    mixed = rows([0.5, 0.7, 0.6])
+    mixed[1] |= {"epsilon": None, "holds": False, "gaps": ["A1"]}
+    (line,) = summarize(mixed)
+    assert line["epsilon"] is None and not line["holds"] and line["gaps"] == ["A1"]
+    assert UNPROVED in tables(mixed)[0].body[0][2]
+    larger = rows([0.5, 0.7])
+    larger[1] |= {"epsilon": 4.5}
+    assert summarize(larger)[0]["epsilon"] == 4.5 and summarize(larger)[0]["holds"]
+    lost = rows([0.5, 0.7])
+    lost[0] |= {"status": "failed", "epsilon": None, "holds": False, "metrics": {}}
+    assert summarize(lost)[0]["holds"], "a run that failed has released nothing"
+
+
+def test_lists_alone_are_not_called_a_record():
+    lists = {"level": "local", "adjacency": "local", "epsilon_target": None}
+    lists["parts"] = {"features": "raw", "labels": "raw", "edges": 2.0}
+    one, other = tables(rows([0.5], **lists) + rows([0.5], relation="replace", **lists))
+    assert "one entry of one person's own contact list" in one.title != other.title and "own record" not in one.title
+
+
 @pytest.mark.parametrize(
     "changed",
     [

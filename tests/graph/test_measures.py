@@ -14,7 +14,7 @@ from torch_geometric.utils import homophily
 from graphveil.errors import InputError
 from graphveil.graph import powerlaw_sbm, statistics
 from graphveil.graph.data.measures import class_insensitive_homophily, degree_histogram, degree_sequence, edge_homophily
-from graphveil.report.plots import class_mixing, degree_survival, plot_graph
+from graphveil.report.graph_glance import class_mixing, degree_survival, plot_graph
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph import Lists, powerlaw_sbm, prepare
+from graphveil.graph import Lists, load_dataset, powerlaw_sbm, prepare
 from graphveil.graph.data.preparation import STEPS, cut_lists
 from graphveil.graph.validate import validate
 
@@ -94,3 +94,9 @@ def test_cut_and_mutual_lists_bound_both_directions() -> None:
     data = prepare(powerlaw_sbm(seed=1, nodes=400, average_degree=30.0), ["max-degree:8", "mutual"])
     lists = Lists.from_edge_index(data.edge_index.numpy(), 400)
     assert 0 < lists.out_degrees.max() <= 8 and np.array_equal(lists.out_degrees, lists.in_degrees)
+
+
+def test_lists_cut_and_kept_where_mutual_keep_a_degree_promise():
+    senders, receivers = prepare(load_dataset("powerlaw-sbm", seed=0, max_degree=7), ["mutual"]).edge_index.numpy()
+    degrees = np.bincount(senders), np.bincount(receivers)
+    assert max(map(max, degrees)) == 7 and len(senders) > 1000

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphveil.methods.common.own_predictor import _sum_of_unit_rows
+from graphveil.methods.roster import Roster
 from graphveil.methods.roster.bounds import ROWS_SHARE, SHARES, one_record
 from graphveil.methods.roster.records import Blocks, Records
 from graphveil.methods.roster.weights import LEAST_FLOOR, Weights, covered, prior_of
 from graphveil.privacy.promise import Relation
 from tests.methods.roster_witness import Reading, World
 
-CLIP = 0.25
+CLIP = Roster().clip
 MIXES = (
     (1.0, 0.0, 0.0),
     (0.0, 1.0, 0.0),

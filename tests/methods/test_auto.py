@@ -61,3 +61,22 @@ def test_wrong_input_is_refused_in_words():
         gv.Auto(mode="published")
     with pytest.raises(gv.InputError, match="no option 'nonsense'"):
         gv.Auto(nonsense=1).choose(gv.NodeLevel(1.0))
+
+
+def test_the_rules_name_a_method_and_a_reason_for_every_level(capsys):
+    from graphveil.cli.app import main
+    from graphveil.methods.auto import rules
+
+    assert [rule["method"] for rule in rules()] == [
+        "roster",
+        "ballot",
+        "ballot",
+        "roster",
+        "ballot",
+        "ballot",
+        "local",
+        "sage",
+    ]
+    with pytest.raises(SystemExit) as stop:
+        main(["methods", "auto", "--json"])
+    assert not stop.value.code and '"rules"' in capsys.readouterr().out

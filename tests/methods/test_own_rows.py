@@ -177,3 +177,20 @@ def test_no_sentence_allows_what_predict_refuses(data):
     model = fitted(data, gv.Roster(steps=2), gv.NodeLevel(4.0))
     with pytest.raises(PrivacyError, match="contact list"):
         model.audience("public-graph")
+
+
+@pytest.mark.parametrize("access", ["own-row", "public-graph"])
+@pytest.mark.parametrize(
+    ("method", "promise"),
+    [(gv.DpMlp(steps=2), gv.NonPrivate()), (gv.Gap(mode="published", epochs=1), gv.EdgeLevel(4.0))],
+    ids=["not private", "a claim with gaps"],
+)
+def test_where_no_promise_holds_nobody_is_named_who_may_see_predictions(data, method, promise, access):
+    said = fitted(data, method, promise).audience(access)
+    assert "no promise holds" in said and "anybody may" not in said
+
+
+def test_predictions_of_a_seeded_run_are_not_for_anybody(data):
+    method, promise = gv.DpMlp(steps=2), gv.EdgeLevel(4.0)
+    assert "seeded: not for release" in fitted(data, method, promise).audience()
+    assert "seeded" not in method.fit(data, promise, on_bad_rows="zero").audience()

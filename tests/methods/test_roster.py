@@ -205,7 +205,7 @@ def test_9_k_neighbor_makes_no_rows_and_costs_everybody_at_most_epsilon():
 def test_10_replace_declares_its_own_constants():
     plan = Roster().plan(FACTS, gv.NodeLevel(4.0, 1e-4, relation="replace"))
     declared = {step.name: max(step.mechanism.allowance(b) for b in step.sensitivity.values()) for step in plan.steps}
-    expected = {"mean": 2.0, "prior": math.sqrt(2), "probe": math.sqrt(2), "test": math.sqrt(13), "gradients": 0.5}
+    expected = {"mean": 2.0, "prior": math.sqrt(2), "probe": math.sqrt(2), "test": math.sqrt(13), "gradients": 2 * CLIP}
     expected["rows"] = math.sqrt(2 * 7 / 6)
     assert declared == pytest.approx(expected, rel=1e-4)
     assert all(declared[name] >= bound * (1 - 1e-15) for name, bound in expected.items())

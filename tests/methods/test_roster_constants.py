@@ -87,9 +87,9 @@ def test_the_implied_figures_are_those_of_the_review(classes):
     row = ROWS_SHARE * 2 * classes / (classes - 1)
     entry = one_entry(False, classes)
     of_labelled = {name: change for name, change in entry.items() if name != "rows"}
-    assert implied_mu(plan, of_labelled, 0.25) / plan.mu == pytest.approx(1.3611, abs=1e-3)
-    assert implied_mu(plan, {"rows": entry["rows"]}, 0.25) / plan.mu == pytest.approx(math.sqrt(row), abs=1e-5)
-    costs = [implied_mu(plan, changes, 0.25) / plan.mu for changes in one_edge(False, classes)]
+    assert implied_mu(plan, of_labelled, CLIP) / plan.mu == pytest.approx(1.3611, abs=1e-3)
+    assert implied_mu(plan, {"rows": entry["rows"]}, CLIP) / plan.mu == pytest.approx(math.sqrt(row), abs=1e-5)
+    costs = [implied_mu(plan, changes, CLIP) / plan.mu for changes in one_edge(False, classes)]
     assert costs == pytest.approx([2.7225, math.sqrt(1.8525 + row), math.sqrt(2 * row)], abs=1e-3)
     if classes == 2:
         assert math.sqrt(row) == pytest.approx(1.970, abs=1e-3) and max(costs) == pytest.approx(2.786, abs=1e-3)

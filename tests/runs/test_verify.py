@@ -10,6 +10,7 @@ from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.cli.app import main
 from graphveil.files import write_json
 from graphveil.methods import registry
+from graphveil.methods.local import LocalRecipe
 from graphveil.methods.model import file_digests
 from graphveil.runs.verify import verify_run
 from tests.runs.forging import forge, release
@@ -186,3 +187,37 @@ def test_of_a_method_that_is_not_here_the_arithmetic_is_verified_and_no_more_is_
 def test_the_arithmetic_of_a_method_that_is_not_here_cannot_be_wrong(foreign, verify, edit):
     code, told = verify(forge(foreign, edit))
     assert code == 1 and told["disagreements"]
+
+
+LISTS_ONLY = gv.Local("raw", "raw", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "word"),
+    [
+        (lambda body: body["promise"].update(relation="replace"), "mechanism.relation"),
+        (lambda body: [entry["mechanism"].pop("relation") for entry in body["releases"]], "mechanism.relation"),
+        (lambda body: body["costs"].update(edge=4.0), "'costs'"),
+        (lambda body: body["parameters"].update(edge_unit="edge"), "mechanism.budget"),
+        (lambda body: [entry["sensitivity"].update(edge=1.0) for entry in body["releases"]], "sensitivity.edge"),
+    ],
+    ids=["relation", "noise of the other relation", "costs", "unit of the budget", "an edge in one list"],
+)
+def test_contact_lists_alone_cost_what_their_relation_says(data, saved, edit, word):
+    run = saved(LocalRecipe(epochs=1, folds=2, histogram_rounds=2), LISTS_ONLY)
+    assert any(word in line for line in verify_run(forge(run, edit))[0])
+
+
+def test_of_a_method_that_is_not_here_no_exchange_is_promised_for_the_price_of_an_entry(saved):
+    """Noise for an entry that comes or goes, under a promise about one that is exchanged: that costs twice as much."""
+
+    def edit(body):
+        body["method"] = "elsewhere"
+        body["promise"].update(relation="replace", features="withheld", labels="withheld")
+        body["costs"]["vertex"] = 0.0
+
+    run = saved(LocalRecipe(epochs=1, folds=2), LISTS_ONLY)
+    model = json.loads((run / "model.json").read_text())
+    write_json(run / "model.json", model | {"method": "elsewhere"})
+    found, epsilon = verify_run(forge(run, edit))
+    assert epsilon is None and "is for the relation zero-out, replace is promised" in found[0]

@@ -16,7 +16,13 @@ from graphveil.privacy.local import LOCAL, Local
 from graphveil.privacy.promise import ADJACENCIES, Level, Relation
 from graphveil.progress import Progress, silent
 
-LOCAL_PROMISES = (("withheld", 1.0, "raw"), (1.0, 1.0, "raw"), ("withheld", 1.0, 1.0), (1.0, 1.0, 1.0))
+LOCAL_PROMISES = (
+    ("withheld", 1.0, "raw"),
+    (1.0, 1.0, "raw"),
+    ("withheld", 1.0, 1.0),
+    (1.0, 1.0, 1.0),
+    ("raw", "raw", 1.0),
+)
 
 
 def audit_everything(

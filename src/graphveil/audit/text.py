@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from graphveil.audit.accountants import CrossCheck
 from graphveil.audit.result import Audit, Evidence
@@ -18,7 +19,11 @@ def number(value: float) -> str:
 
 
 def promise_text(audit: Audit) -> str:
-    body = audit.promise
+    return promise_words(audit.promise)
+
+
+def promise_words(body: Mapping[str, Any]) -> str:
+    """The promise of an audit, or of its JSON."""
     if body["level"] == "local":
         return "local: " + ", ".join(f"{part} {body[part]}" for part in ("features", "labels", "edges"))
     extra = f", k = {body['k']}" if body.get("k") else f", D = {body['max_degree']}" if body.get("max_degree") else ""

@@ -39,6 +39,7 @@ COMMANDS = {
     "results": "results:results",
     "compare": "compare:compare",
     "reproduce": "reproduce:reproduce",
+    "report": "report:report",
     "bench": "bench:bench",
 }
 PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}

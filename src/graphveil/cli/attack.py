@@ -192,7 +192,7 @@ def attack(
         result = ATTACKS[name](Attempt(game, victim, flags.epsilon, graph, seed, progress))
     seconds = round(time.perf_counter() - started, 3)
     if plot is not None:
-        from graphveil.report.plots import roc_plot
+        from graphveil.report.roc import roc_plot
 
         roc_plot(result, plot)
     if as_json:

@@ -53,9 +53,9 @@ def audit(
 
             found = audit_everything(flags.epsilon or AUDIT_EPSILON, runs=runs, seed=seed, progress=progress)
     if plot is not None:
-        from graphveil.report.plots import audit_plot
+        from graphveil.report.audit_chart import audit_plot
 
-        audit_plot(found, plot)
+        audit_plot([entry.to_json() for entry in found], plot)
     _show(found, everything, as_json)
 
 

@@ -24,7 +24,10 @@ def compare(
     seeds: Annotated[str, flag("--seeds N|FIRST-LAST", "How many seeds, or which.")] = "3",
     level: Annotated[str, flag("--level", "edge, k-neighbor, node or local.")] = "node",
     adjacency: Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")] = None,
-    relation: Annotated[str, flag("--relation R", "zero-out or replace.")] = "zero-out",
+    relation: Annotated[
+        str | None,
+        flag("--relation R", "zero-out (default) or replace; level local: replace, or zero-out of a list entry alone."),
+    ] = None,
     k: Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")] = None,
     max_degree: Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")] = None,
     delta: Annotated[float | None, flag("--delta D", "Default: 10^-ceil(log10 n), a tenth at edge level.")] = None,
@@ -50,7 +53,8 @@ def compare(
     opt.check_picture(plot)
     if csv is not None and csv.suffix.lower() != ".csv":
         raise InputError(f"--csv writes .csv, got {csv.name!r}; 'graphveil results --export' knows other forms")
-    promise: dict[str, Any] = {"level": level, "adjacency": adjacency, "relation": relation}
+    promise: dict[str, Any] = {"level": level, "adjacency": adjacency}
+    promise |= {} if relation is None else {"relation": relation}
     promise |= {"k": k, "max_degree": max_degree, "delta": delta}
     budgets = {"features": features, "labels": labels, "edges": edges}
     promise |= {part: [_budget(one) for one in opt.several(text)] for part, text in budgets.items() if text is not None}

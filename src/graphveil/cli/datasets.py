@@ -90,7 +90,7 @@ def _one(name: str, prepare: str | None, plot: Path | None, download: bool) -> d
         "notes_on_data": list(data.get("notes") or ()),
     }
     if plot is not None:
-        from graphveil.report.plots import plot_graph
+        from graphveil.report.graph_glance import plot_graph
 
         body["plot"] = str(plot_graph(data, plot, title=name if prepare is None else f"{name}, {prepare}"))
     return body

@@ -27,7 +27,10 @@ class PromiseFlags:
     delta: Annotated[float | None, flag("--delta D", "Default: 10^-ceil(log10 n), a tenth at edge level.")] = None
     k: Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")] = None
     adjacency: Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")] = None
-    relation: Annotated[str, flag("--relation R", "zero-out or replace.")] = "zero-out"
+    relation: Annotated[
+        str | None,
+        flag("--relation R", "zero-out (default) or replace; level local: replace, or zero-out of a list entry alone."),
+    ] = None
     mode: Annotated[str | None, flag("--mode M", "sound (default) or published.")] = None
     max_degree: Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")] = None
     directed: Annotated[bool, flag("--directed", "Edge level: protect one directed link.")] = False

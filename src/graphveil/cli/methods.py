@@ -15,6 +15,9 @@ def methods(
     """List the methods, or show one method's card."""
     from graphveil.methods import registry
 
+    if name == registry.AUTO:
+        _rules(as_json)
+        return
     found = registry.methods() if name is None else registry.describe(name)
     if as_json:
         opt.show(found)
@@ -34,6 +37,23 @@ def _table(found: list[dict[str, Any]]) -> None:
     for card in found:
         levels, modes = ", ".join(card["levels"]) or "none", ", ".join(card["modes"])
         table.add_row(card["name"], levels, modes, card["summary"], card["protects"])
+    Console().print(table)
+
+
+def _rules(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from graphveil.methods.auto import rules
+
+    if as_json:
+        opt.show({"name": "auto", "rules": rules()})
+        return
+    table = Table(title="auto: chosen by the promise, never by the data")
+    for column in ("promise", "method", "why"):
+        table.add_column(column)
+    for rule in rules():
+        table.add_row(*rule.values())
     Console().print(table)
 
 

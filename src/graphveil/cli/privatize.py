@@ -28,6 +28,9 @@ def privatize(
     features_epsilon: Budget = "withheld",
     labels_epsilon: Budget = "withheld",
     edges_epsilon: Annotated[str, typer.Option(metavar=BUDGET, help="Of one entry of a contact list.")] = "withheld",
+    relation: Annotated[
+        str | None, typer.Option(help="Of that entry: replace (exchanged, default), or zero-out (it is there or not).")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Allowed where a round asks for it.")] = 0.0,
     identifier: Annotated[str | None, typer.Option("--id", help="Column: identifier. Default: the first.")] = None,
     features: Annotated[list[str] | None, typer.Option(help="Columns: names or patterns (word_*); repeatable.")] = None,
@@ -63,7 +66,7 @@ def privatize(
     from graphveil.privacy.local import DEGREES, Local, Openness, Part
     from graphveil.privacy.noise import Noise
 
-    promise = Local(features_epsilon, labels_epsilon, edges_epsilon, delta)
+    promise = Local(features_epsilon, labels_epsilon, edges_epsilon, delta, relation)
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
@@ -84,7 +87,7 @@ def privatize(
             "--reports' and 'graphveil collect --broadcast' write it after a round of labels"
         )
     else:
-        asked, heard = edge_round(edge_mechanism, promise.edges, Broadcast.read(broadcast))
+        asked, heard = edge_round(edge_mechanism, promise.edges, Broadcast.read(broadcast), promise.relation)
         edges = (asked,)
     if plan is None:
         width = len(source.columns(promise))

@@ -36,6 +36,7 @@ def results(
     ] = None,
     runs: Annotated[bool, flag("--runs", "One line per run instead of tables of means.")] = False,
     export: Annotated[Path | None, flag("--export FILE", "Write rows as .jsonl, .json, .csv or .parquet.")] = None,
+    markdown: Annotated[bool, flag("--markdown", "Tables as Markdown.")] = False,
     check: Annotated[bool, flag("--check", "Check the store's integrity; exit code 1 if something is wrong.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -55,13 +56,14 @@ def results(
         write_rows(rows, export)
         opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
     elif targets is not None:
-        _targets(rows, targets, as_json)
+        _targets(rows, targets, as_json, markdown)
     elif as_json:
         opt.show(rows)
     elif runs:
         typer.echo(_lines(rows))
     else:
-        typer.echo("\n\n".join(table.text() for table in tables(rows, metric, baseline)) or "no runs")
+        found = tables(rows, metric, baseline)
+        typer.echo("\n\n".join(table.markdown() if markdown else table.text() for table in found) or "no runs")
 
 
 def _fits(row: Mapping[str, Any], wanted: Mapping[str, Some], method: Some) -> bool:
@@ -69,12 +71,13 @@ def _fits(row: Mapping[str, Any], wanted: Mapping[str, Some], method: Some) -> b
     return named and all(values is None or row[field] in values for field, values in wanted.items())
 
 
-def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool) -> None:
+def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool, markdown: bool) -> None:
     from graphveil.experiments.targets import against, read_targets
 
     table, missed = against(rows, read_targets(path))
     lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
-    opt.show({"targets": lines, "missed": missed} if as_json else table.text())
+    shown = table.markdown() if markdown else table.text()
+    opt.show({"targets": lines, "missed": missed} if as_json else shown)
     if missed:
         raise typer.Exit(1)
 

@@ -18,12 +18,31 @@ BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of fea
 PARTLY = 3  # exit code: what could be checked agrees, but that was not all
 
 
-def certificate(run: Run, as_json: opt.AsJson = False) -> None:
-    """Print the certificate of a saved run."""
+def certificate(
+    run: Run,
+    html: Annotated[Path | None, flag("--html FILE.html", "Write it as one plain page for a privacy officer.")] = None,
+    pdf: Annotated[Path | None, flag("--pdf FILE.pdf", "The same page as PDF; needs an installed chromium.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Print the certificate of a saved run, or write it as a page, checked as by 'verify'."""
     from graphveil.runs.load import read_certificate
 
     found = read_certificate(run)
-    opt.show(found.to_json() if as_json else str(found))
+    if html is None and pdf is None:
+        opt.show(found.to_json() if as_json else str(found))
+        return
+    from graphveil.files import write_text
+    from graphveil.report.browser import print_pdf
+    from graphveil.report.certificate_page import certificate_page
+    from graphveil.runs.verify import check_run
+
+    page = certificate_page(found, check_run(run), run.name)
+    if html is not None:
+        write_text(html, page)
+    if pdf is not None:
+        print_pdf(page, pdf)
+    written = {kind: str(path) for kind, path in (("html", html), ("pdf", pdf)) if path is not None}
+    opt.show({"run": str(run), **written} if as_json else "\n".join(written.values()))
 
 
 def verify(

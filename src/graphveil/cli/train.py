@@ -152,12 +152,16 @@ def _on_reports(
     Returns the model, what it is evaluated on, and how many reports were taken.
     """
     from graphveil.exchange.files import Files, RoundNotAnswered
+    from graphveil.privacy.promise import Relation
 
     if not hasattr(chosen, "fit_reports"):
         raise InputError(f"{chosen.name} trusts a curator: it learns from a graph (--data), not from reports")
     files = Files(paths)
     budgets = (flags.features_epsilon, flags.labels_epsilon, flags.edges_epsilon)
-    promise = replace(flags, level="local", directed=False).promise(chosen) if any(budgets) or flags.delta else None
+    clear = {f"{part}_epsilon" for part in files.promise.raw}  # need not be said again
+    sent: dict[str, Any] = {name: "raw" for name in clear if getattr(flags, name) is None}
+    asked = replace(flags, level="local", directed=False, **sent)
+    promise = asked.promise(chosen) if any(budgets) or flags.delta else None
     if out is not None and (out / "certificate.json").exists():
         raise InputError(f"{out} already holds a run; choose another folder")
     graph = None if data is None else _by_id(chosen.validated(data, "zero"), files.ids, files.attributes)
@@ -172,6 +176,8 @@ def _on_reports(
         stop.broadcast.write(path)
         price = f"{stop.round.randomizer.cost:g}"
         price += f" --delta {stop.round.randomizer.delta:g}" if stop.round.randomizer.delta else ""
+        covered = stop.round.randomizer.entry_relation
+        price += f" --relation {covered}" if stop.broadcast and covered is Relation.ZERO_OUT else ""
         answer = f"graphveil privatize RECORDS --edges-epsilon {price} --broadcast {path} --out ..."
         if as_json:
             counts = opt.counted(files.accepted, files.refused)

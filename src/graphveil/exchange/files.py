@@ -239,7 +239,11 @@ class Files:
         for part in Part:
             asked = {names: f.promise.budget(part) for f in self._files if (names := f.answered(part))}
             budgets[part.value] = Openness.RAW if f"raw {part}" in kept else sum(asked.values()) or Openness.WITHHELD
-        return rounds, Local(**budgets, delta=sum(round.randomizer.delta for round in rounds.values()))
+        delta = sum(round.randomizer.delta for round in rounds.values())
+        relations = {round.randomizer.entry_relation for round in rounds.values() if round.part is Part.EDGES}
+        if len(relations) > 1:
+            raise InputError(f"the files answer rounds on contact lists under the relations {' and '.join(relations)}")
+        return rounds, Local(**budgets, delta=delta, relation=next(iter(relations), None))
 
 
 def _told(file: ReportsFile) -> list[Part]:

@@ -32,6 +32,7 @@ from graphveil.exchange.round import Round, check_within
 from graphveil.files import draft, write_json
 from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.promise import Relation
 
 SCHEMA = "graphveil/reports/3"
 MAX_EDGES = 50_000_000
@@ -192,14 +193,20 @@ def feature_randomizer(mechanism: str, width: int, lower: float, upper: float, b
     return found
 
 
-def edge_round(mechanism: str, epsilon: float, heard: Broadcast) -> tuple[Round, Broadcast]:
+def edge_round(
+    mechanism: str, epsilon: float, heard: Broadcast, relation: Relation = Relation.REPLACE
+) -> tuple[Round, Broadcast]:
     """The round that a broadcast asks for, or one by ``mechanism`` where it does not say; and the broadcast it answers."""
     if heard.round is not None:
         return heard.round, heard
     if mechanism not in EDGE_MECHANISMS:
         raise InputError(f"unknown edge mechanism {mechanism!r}; known are: {', '.join(EDGE_MECHANISMS)}")
+    comes_or_goes = relation is Relation.ZERO_OUT
+    if comes_or_goes and mechanism != "histogram":
+        raise InputError(f"--edge-mechanism {mechanism} covers an exchange: --relation zero-out takes histogram")
     if mechanism == "histogram":
-        histogram = randomizers.LabelHistogram(epsilon, max(2, int(heard.values.max()) + 1))
+        lengths = "hidden" if comes_or_goes else "public"
+        histogram = randomizers.LabelHistogram(epsilon, max(2, int(heard.values.max()) + 1), lengths, relation.value)
         return Round("edges", Part.EDGES, histogram, "the released labels"), heard
     if mechanism == "bucket":
         found, numbered = np.unique(heard.values, return_inverse=True)  # buckets that occur are numbered 0, 1, ...

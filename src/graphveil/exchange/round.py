@@ -48,6 +48,8 @@ class Round:
 
 def check_within(promise: Local, rounds: Sequence[Round]) -> None:
     """An error if rounds cost more than their owners allow, or do not answer what is asked for."""
+    for round in rounds:
+        promise.check_release(round.release(0))
     for part in Part:
         spent = sum(round.randomizer.cost for round in rounds if round.part is part)
         if spent > promise.share(part) * (1 + 1e-9):

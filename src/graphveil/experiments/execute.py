@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from graphveil.errors import DataWarning, GraphveilError, InputError
 from graphveil.experiments.run import Run
-from graphveil.privacy.accounting.loss import Gdp, Loss, Pure, Stated
 from graphveil.privacy.certificate import CORRECTED, Certificate
-from graphveil.privacy.plan import Release
+from graphveil.privacy.shares import shares
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
 NOT_COVERED = "selected on private data: not covered"
+TRIED_AGAIN = "charged selection started more than once: the number of its repetitions is not geometric any more"
 
 Row = dict[str, Any]
 
@@ -36,7 +35,7 @@ def execute(body: Mapping[str, Any]) -> Row:
             plain = isinstance(error, GraphveilError)
             reason = str(error) if plain else f"{type(error).__name__}: {error}"
             found |= {"status": "failed", "error": " ".join(reason.split())[:2000]}
-    return run.described() | found | _spent(started, cpu)
+    return run.described() | found | _spent(run, started, cpu)
 
 
 EMPTY: Row = {"epsilon": None, "epsilon_claimed": None, "holds": False, "gaps": [], "releases": [], "metrics": {}}
@@ -44,14 +43,20 @@ EMPTY: Row = {"epsilon": None, "epsilon_claimed": None, "holds": False, "gaps": 
 
 def failed(run: Run, error: str) -> Row:
     """The row of a run that never came back."""
-    return run.described() | EMPTY | {"status": "failed", "error": error} | _spent(None, None)
+    return run.described() | EMPTY | {"status": "failed", "error": error} | _spent(run, None, None)
 
 
-def _spent(started: float | None, cpu: float | None) -> Row:
+def voided(row: Row, reason: str) -> Row:
+    """The row without a proof, for this reason."""
+    return row | {"epsilon": None, "holds": False, "gaps": [*row["gaps"], reason]}
+
+
+def _spent(run: Run, started: float | None, cpu: float | None) -> Row:
+    known = started is not None and cpu is not None and not run.secret_length
     return {
-        "seconds": None if started is None else round(time.perf_counter() - started, 4),
-        "cpu_seconds": None if cpu is None else round(time.process_time() - cpu, 4),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - (started or 0.0), 4) if known else None,
+        "cpu_seconds": round(time.process_time() - (cpu or 0.0), 4) if known else None,
+        "finished": run.moment(),
     }
 
 
@@ -122,43 +127,22 @@ def privacy(certificate: Certificate, selection: str) -> Row:
         "gaps": [gap.code for gap in certificate.gaps],
         "releases": releases(certificate),
     }
-    if selection == "not covered":
-        told |= {"epsilon": None, "holds": False, "gaps": [*told["gaps"], NOT_COVERED]}
-    return told
+    return voided(told, NOT_COVERED) if selection == "not covered" else told
 
 
 def releases(certificate: Certificate) -> list[Row]:
-    """Name, noise, size and share of the budget of every release; no share where losses of different kinds are composed."""
-    weights = _weights(certificate)
-    total = None if weights is None else sum(weights)
-    found = []
-    for number, release in enumerate(certificate.releases):
+    """Name, noise and size of every release, and its share of the budget of whoever pays most."""
+    parts, found = shares(certificate), []
+    for release in certificate.releases:
         mechanism: Any = release.mechanism
         noise = getattr(mechanism, "sigma", getattr(mechanism, "scale", None))
-        share = round(weights[number] / total, 6) if weights is not None and total else None
-        finite = noise if noise is None or math.isfinite(noise) else None
-        found.append({"name": release.name, "noise": finite, "dimension": mechanism.size, "share": share})
+        share = parts.get(release.name)
+        found.append(
+            {
+                "name": release.name,
+                "noise": noise if noise is None or math.isfinite(noise) else None,
+                "dimension": mechanism.size,
+                "share": None if share is None else round(share, 6),
+            }
+        )
     return found
-
-
-def _weights(certificate: Certificate) -> list[float] | None:
-    """Squared Gaussian parameters, or pure epsilons, of whoever pays most; None for a mixture."""
-    kinds = sorted({kind for release in certificate.releases for kind in release.sensitivity})
-    tried = [[_weight(loss) for loss in _losses(certificate.releases, kind)] for kind in kinds]
-    known = [weights for weights in tried if weights and len({unit for unit, _ in weights if unit != "none"}) <= 1]
-    if not known or any(unit == "other" for weights in known for unit, _ in weights):
-        return None
-    return max(([value for _, value in weights] for weights in known), key=sum)
-
-
-def _losses(releases: Iterable[Release], kind: str) -> list[Loss]:
-    return [release.loss(kind) for release in releases]
-
-
-def _weight(loss: Loss) -> tuple[str, float]:
-    match loss:
-        case Gdp(mu) if math.isfinite(mu):
-            return ("gaussian", mu**2) if mu else ("none", 0.0)
-        case Pure(epsilon) | Stated(epsilon, _):
-            return ("pure", epsilon) if epsilon else ("none", 0.0)
-    return "other", 0.0

@@ -131,12 +131,13 @@ def _promises(entry: PromiseEntry, grid: Grid, method: Any, place: str) -> Itera
     """The promises of one entry, one per epsilon, as the method understands them."""
     if entry.level is Level.LOCAL:
         parts = (entry.features, entry.labels, entry.edges)
+        relation = entry.relation if "relation" in entry.model_fields_set else None  # else what the parts suggest
         tried = [part if isinstance(part, list) else [part] for part in parts]
         try:
             if entry.epsilons is not None:
                 raise InputError("level local takes no epsilons: give features, labels and edges a budget each")
             for features, labels, edges in product(*tried):
-                yield Local(features, labels, edges, entry.delta or 0.0)
+                yield Local(features, labels, edges, entry.delta or 0.0, relation)
         except GraphveilError as error:
             raise InputError(f"{place}: {error}") from None
         return

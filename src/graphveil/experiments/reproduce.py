@@ -28,6 +28,7 @@ class Line:
 
     cell: Cell
     why: str = ""
+    unpublished: str = "no published mode"
     runs: dict[str, list[Run]] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
 
@@ -70,8 +71,8 @@ def reproduction(
     for cell in paper.cells(entry):
         if cell.dataset not in chosen or cell.metric != entry.metric:
             continue
-        line = Line(cell, _reason(entry, cell))
         setting = entry.setting_of(cell)
+        line = Line(cell, _reason(entry, cell), _unpublished(setting, cell))
         for name in columns if setting is not None and not line.why else ():
             column = setting.column(name) if setting is not None else None
             if column is None or cell.dataset in column.without or (quick and not column.quick):
@@ -80,6 +81,15 @@ def reproduction(
             line.metrics[name] = column.metric
         lines.append(line)
     return Reproduction(paper, entry, tuple(lines))
+
+
+def _unpublished(setting: Setting | None, cell: Cell) -> str:
+    """What to say where the published column is empty."""
+    if setting is None or setting.published is None:
+        return "no published mode"
+    return (
+        "published mode refuses this graph" if cell.dataset in setting.published.without else "published mode left out"
+    )
 
 
 def _reason(entry: Entry, cell: Cell) -> str:
@@ -153,12 +163,13 @@ def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
 
 def verdict(line: Line, published: Estimate | None) -> str:
     """Whether the published mode agrees with print: within both spreads, or within two points."""
-    doubt = " (the printed number is doubtful)" if line.cell.suspicious else ""
+    told = ["the printed number is doubtful"] if line.cell.suspicious else []
+    told += ["one run"] if published is not None and published.count == 1 else []
+    doubt = f" ({', '.join(told)})" if told else ""
     if line.why:
         return f"{NOT_RUN}: {line.why}"
     if published is None:
-        reason = "no published mode" if "published" not in line.runs else NOT_RUN
-        return reason + doubt
+        return (line.unpublished if "published" not in line.runs else NOT_RUN) + doubt
     half = 0.0 if published.low is None or published.high is None else 50 * (published.high - published.low)
     apart = 100 * published.mean - line.cell.value
     if abs(apart) <= max(TOLERANCE, half + (line.cell.spread or 0.0)):
@@ -181,7 +192,7 @@ def _shown(group: Group | None, estimate: Estimate | None) -> str:
     if estimate is None:
         return "failed"
     promised = group["level"] != "none"
-    return estimate.percent() + (UNPROVED if promised and not group["holds"] else "")
+    return estimate.percent() + (UNPROVED if promised and not group.proved["holds"] else "")
 
 
 def _printed(cell: Cell) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +43,16 @@ class Run:
     def split_seed(self) -> int:
         """The split is public, so that it has a seed even where the noise has none."""
         return self.repeat if self.seed is None else self.seed
+
+    @property
+    def secret_length(self) -> bool:
+        """Whether nobody may learn how long it takes: the secret number of repetitions of a charged selection shows in it."""
+        return self.selection == "charged" and self.seed is None
+
+    def moment(self) -> str:
+        """Now, as it may be written down; of a secret length the day alone."""
+        now = datetime.now(UTC)
+        return now.date().isoformat() if self.secret_length else now.isoformat(timespec="seconds")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -5,7 +5,8 @@ candidate drawn at random and fresh noise, and the one with the best noisy valid
 GDP: the fit, and a Gaussian release of how many validation nodes it classifies correctly. One person changes that number by
 at most one under adjacency ``record``, because a prediction is computed from the releases and the node's own record. The
 Renyi cost of the whole is that of ``dp_accounting.RepeatAndSelectDpEvent``; mu is the largest for which it stays within the
-promise. The number of repetitions is secret and is not kept. Test: ``tests/experiments/test_selection.py``.
+promise. The number of repetitions is secret and is not kept, nor is how long they took (``Run.secret_length``); whoever watches
+the run sees it. Test: ``tests/experiments/test_selection.py``.
 
 *Not covered*: every candidate is fitted under the whole promise and the best exact validation accuracy decides, as papers do.
 """

@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
@@ -82,8 +81,7 @@ class Store:
         """Write down that a run is about to start; returns the number of this attempt."""
         with self._transaction():
             attempt = int(self._db.execute("SELECT count(*) FROM attempts WHERE id = ?", (run.id,)).fetchone()[0]) + 1
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (run.id, attempt, now))
+            self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (run.id, attempt, run.moment()))
         return attempt
 
     def finish(self, row: Row) -> bool:

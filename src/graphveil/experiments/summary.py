@@ -93,6 +93,17 @@ class Group:
         return Estimate.of(values) if values else None
 
     @property
+    def proved(self) -> dict[str, Any]:
+        """What all finished runs prove together: the largest epsilon, every gap, and ``holds`` only where each one holds."""
+        done = [row for row in self.rows if row["status"] == "done"] or list(self.rows)
+        found: dict[str, Any] = {}
+        for name in ("epsilon", "epsilon_claimed"):
+            values = [row[name] for row in done]
+            found[name] = None if None in values else max(values)
+        gaps = list(dict.fromkeys(gap for row in done for gap in row["gaps"]))
+        return found | {"holds": all(row["holds"] for row in done), "gaps": gaps}
+
+    @property
     def failures(self) -> int:
         return sum(row["status"] == "failed" for row in self.rows)
 
@@ -139,8 +150,7 @@ def summarize(rows: Iterable[Row], metric: str = "test_accuracy") -> list[dict[s
             if estimate is None
             else {"mean": estimate.mean, "low": estimate.low, "high": estimate.high, "runs": estimate.count}
         )
-        proved = {name: group[name] for name in ("epsilon", "epsilon_claimed", "holds", "gaps")}
-        found.append({**told, "metric": metric, **figures, "failed": group.failures, **proved})
+        found.append({**told, "metric": metric, **figures, "failed": group.failures, **group.proved})
     return found
 
 

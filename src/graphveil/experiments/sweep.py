@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphveil.errors import InputError
 from graphveil.experiments.engines.base import Engine
+from graphveil.experiments.execute import TRIED_AGAIN, voided
 from graphveil.experiments.run import Run
 from graphveil.experiments.store import Store
 from graphveil.progress import Progress, silent
@@ -35,7 +36,8 @@ def sweep(
     """Run what has no outcome yet; without ``resume`` an experiment that was begun is refused.
 
     A run is attempted under its own ledger and certificate every time; of two outcomes the first is kept. With a seed a second
-    attempt draws the same noise, without one fresh noise.
+    attempt draws the same noise, without one fresh noise. A charged selection that was stopped and starts again proves
+    nothing: long ones are stopped more often, so the number of repetitions of those that finish is not the one paid for.
     """
     with store.driving():
         known = store.finished()
@@ -53,8 +55,10 @@ def sweep(
         counted = {"done": 0, "failed": 0}
         stage = f"{experiment} ({engine.name})"
         progress(stage, 0, len(missing))
+        before = store.attempts()
+        again = {run.id for run in missing if run.secret_length and run.id in before}
         for row in engine.run(_begun(missing, store)):
-            store.finish(row)
+            store.finish(voided(row, TRIED_AGAIN) if row["id"] in again else row)
             counted[row["status"]] += 1
             progress(stage, sum(counted.values()), len(missing))
         return Counts(len(runs), len(runs) - len(missing), **counted)

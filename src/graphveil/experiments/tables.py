@@ -10,6 +10,8 @@ from typing import Any
 
 from graphveil.experiments.execute import NOT_COVERED
 from graphveil.experiments.summary import Estimate, Group, difference, groups
+from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS
+from graphveil.privacy.promise import Relation
 
 SELECTED = "†"
 UNPROVED = "‡"
@@ -37,13 +39,19 @@ class Table:
 
     def markdown(self) -> str:
         lines = (self.head, ("---",) * len(self.head), *self.body)
-        table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
-        return "\n".join([f"### {self.title}", "", *table, "", *(f"{note}.\n" for note in self.notes)])
+        table = ["| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
+        notes = (f"{in_markdown(note)}.\n" for note in self.notes)
+        return "\n".join([f"### {in_markdown(self.title)}", "", *table, "", *notes])
 
     def csv(self) -> str:
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows((self.head, *self.body))
         return out.getvalue()
+
+
+def in_markdown(text: str) -> str:
+    """Words of a row that stay words in a page: no mark-up, no comment that is a command, no line of their own."""
+    return text.replace("<", "&lt;").replace("\r", " ").replace("\n", " ")
 
 
 def tables(
@@ -64,6 +72,8 @@ def promise_title(group: Group) -> str:
     level, adjacency, relation, k, bound, rule = group.promise
     if level == "none":
         return "not private"
+    if level == "local" and relation == Relation.ZERO_OUT:
+        return f"level local ({LISTS_ONLY_IN_PLAIN_WORDS})"
     if level == "local":
         return "level local (one person's own record, randomised before it leaves)"
     more = ([f"k = {k}"] if k is not None else []) + ([f"degrees up to {bound}"] if bound is not None else [])
@@ -111,7 +121,7 @@ def _cell(group: Group | None, base: Group | None, metric: str) -> tuple[str, se
     if estimate is None:
         return f"failed ({group.failures})", set()
     promised = group.budget not in ("not private", "no noise")
-    marks = ({UNPROVED} if promised and not group["holds"] else set()) | (
+    marks = ({UNPROVED} if promised and not group.proved["holds"] else set()) | (
         {SELECTED} if group["selection"] == "not covered" else set()
     )
     text = shown(estimate, metric) + "".join(sorted(marks))

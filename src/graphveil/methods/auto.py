@@ -1,17 +1,6 @@
 """Auto: the method that fits a promise, chosen by the promise and never by the data.
 
-=====================================  ================================================================================
-promise                                method
-=====================================  ================================================================================
-node, ``record``                       roster; on undirected data it covers one edge as well, in everything released
-the same, ``cover_edges="all"``        ballot: its predictions read no contact list, so one edge is covered there, too
-``node``, ``bounded-degree``           ballot: covers people who vanish from other people's lists
-k-neighbor, k = 1, zero-out            roster
-k-neighbor otherwise                   ballot: many edges in both lists cost it less
-edge                                   ballot: features and labels are public, lists enter through noisy tallies
-local                                  local: no curator is trusted
-none                                   sage: nothing is protected, an ordinary network
-=====================================  ================================================================================
+``rules()`` lists what is chosen for which promise, and why (``graphveil methods auto``).
 """
 
 from __future__ import annotations
@@ -24,8 +13,19 @@ from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
 from graphveil.methods.registry import AUTO, SOUND, method_class
 from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Local
 from graphveil.privacy.plan import Plan
-from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import (
+    Adjacency,
+    EdgeLevel,
+    Guarantee,
+    KNeighborLevel,
+    Level,
+    NodeLevel,
+    NonPrivate,
+    Promise,
+    Relation,
+)
 
 CoverEdges = Literal["released", "all"]
 ROSTER = "a person's own contact list is part of the record, so a private model may read it"
@@ -119,3 +119,20 @@ class Auto:
     def __repr__(self) -> str:
         given = {key: value for key, value in self.get_params().items() if (key, value) != ("cover_edges", "released")}
         return f"Auto({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+
+
+def rules() -> list[dict[str, str]]:
+    """For every kind of promise the method that auto chooses, and why."""
+    one, released, everything = 1.0, Auto(), Auto(cover_edges="all")
+    kinds: list[tuple[str, Auto, Promise]] = [
+        ("node, record", released, NodeLevel(one)),
+        ("node, record, --cover-edges all", everything, NodeLevel(one)),
+        ("node, node or bounded-degree", released, NodeLevel(one, adjacency="node")),
+        ("k-neighbor, k = 1, zero-out", released, KNeighborLevel(1, one)),
+        ("k-neighbor otherwise", released, KNeighborLevel(5, one)),
+        ("edge", released, EdgeLevel(one)),
+        ("local", released, Local("withheld", one, "raw")),
+        ("none", released, NonPrivate()),
+    ]
+    chosen = [(words, auto.choose(promise)) for words, auto, promise in kinds]
+    return [{"promise": words, "method": choice.method.name, "why": choice.why} for words, choice in chosen]

@@ -213,7 +213,13 @@ def joined(reported: Local, wanted: Local) -> Local:
                 f"{part}: the reports were made with {reported.asked(part)}, the flags say {wanted.asked(part)}"
             )
         budgets[part.value] = here if part in wanted.withheld else there
-    return Local(**budgets, delta=max(reported.target_delta, wanted.target_delta))
+    answered, asked = (not isinstance(one.edges, Openness) for one in (reported, wanted))
+    if answered and asked and reported.relation is not wanted.relation:
+        raise InputError(
+            f"edges: the reports were made under relation {reported.relation}, the flags say {wanted.relation}"
+        )
+    relation = wanted.relation if asked else reported.relation
+    return Local(**budgets, delta=max(reported.target_delta, wanted.target_delta), relation=relation)
 
 
 def split_of_labelled(labelled: np.ndarray) -> dict[str, np.ndarray]:

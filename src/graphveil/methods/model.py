@@ -16,6 +16,7 @@ from graphveil.graph import Graph
 from graphveil.methods.alignment import IN_ORDER, NOT_ALIGNED, Order
 from graphveil.methods.run_folder import file_digests, keep_with_curator, open_run_folder, write_arrays
 from graphveil.privacy.certificate import Certificate
+from graphveil.privacy.certificate_text import SEEDED
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.promise import Level
 
@@ -58,6 +59,10 @@ OWN_LIST = (
 )
 OWN_TABLE_ROW = "each prediction reads rows that are for that node alone: show it to that node and nobody else"
 ANYBODY = "these predictions are computed from released numbers and from what was declared public: anybody may see them"
+
+NO_PROMISE = (
+    "no promise holds for this run: nothing is proved about who may see these predictions, not even their own nodes"
+)
 
 
 class Model:
@@ -131,10 +136,13 @@ class Model:
 
     def audience(self, access: str = "own-row") -> str:
         """Who may see predictions of this access, in one sentence."""
+        wanted = self._check(access)
         if self.certificate.own_rows:
             return OWN_TABLE_ROW
-        if self._check(access) is not Access.OWN_ROW or self.certificate.promise.level is Level.EDGE:
-            return ANYBODY
+        if not self.certificate.holds:
+            return NO_PROMISE
+        if wanted is not Access.OWN_ROW or self.certificate.promise.level is Level.EDGE:
+            return f"{ANYBODY}; but this run is {SEEDED}" if self.certificate.seeded else ANYBODY
         return OWN_LIST if getattr(self.predictor, "reads_lists", False) else OWN_FEATURES
 
     def predict(self, data: Any = None, access: str = "own-row") -> Tensor:

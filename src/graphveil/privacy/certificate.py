@@ -17,7 +17,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Stated
 from graphveil.privacy.certificate_schema1 import upgraded
-from graphveil.privacy.certificate_text import lines
+from graphveil.privacy.certificate_text import html, lines
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.local import LIST_ENTRY, SEEDED_REPORTS, VERTEX, Local
 from graphveil.privacy.plan import Gap, Plan, Release, finite, total_mu
@@ -159,6 +159,9 @@ class Certificate:
 
     def __str__(self) -> str:
         return "\n".join(lines(self))
+
+    def _repr_html_(self) -> str:
+        return html(self)
 
 
 def _plain(value: Any) -> Any:

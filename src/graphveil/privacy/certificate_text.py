@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING
 
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, NOT_LOCAL, VERTEX, Local, Part
-from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise, Relation
 
 if TYPE_CHECKING:
     from graphveil.privacy.certificate import Certificate
+    from graphveil.privacy.facts import PublicFacts
     from graphveil.privacy.plan import Release
 
+LOUD = ("Gap", "BUT", "WARNING", "!!!!")
+LEFT = ' style="text-align:left;vertical-align:top"'
 SEEDED = "seeded: not for release (anyone who knows the seed can subtract the noise)"
 
 
@@ -21,22 +25,48 @@ def lines(certificate: Certificate) -> list[str]:
     promise, title = certificate.promise, f"PRIVACY CERTIFICATE   {certificate.method} ({certificate.mode})"
     if promise.adjacency is Adjacency.NONE:
         return [title, "  Protected: nothing; this run is not private."]
-    verdict = f"the promise {'HOLDS' if certificate.holds else 'DOES NOT HOLD'}"
-    local = isinstance(promise, Local)
+    verdict, local = verdict_words(certificate), isinstance(promise, Local)
     head = _local(certificate, promise, verdict) if isinstance(promise, Local) else _central(certificate, verdict)
     found = [title + head[0], *head[1:]]
     if certificate.mode == "published":
-        claimed = _shown(certificate.epsilon_claimed, local)
+        claimed = shown(certificate.epsilon_claimed, local)
         found.append(f"  Claimed     epsilon {claimed} by the paper's own accounting")
     found += [f"  Gap {gap.code:<7} {gap.text}" for gap in certificate.gaps]
-    found += [f"              {name}: {_shown(value, False)}" for name, value in certificate.implied.items()]
+    found += [f"              {name}: {shown(value, False)}" for name, value in certificate.implied.items()]
     found += _releases(certificate, local)
     found += [f"              {line}" for line in certificate.public]
     found += [f"  Terms       {line}" for line in certificate.assumptions]
     return [*found, f"  WARNING     {SEEDED}"] if certificate.seeded else found
 
 
-def _shown(value: float | None, loud: bool) -> str:
+def html(certificate: Certificate) -> str:
+    """The same lines as a small table, for notebooks; what must not be missed is bold and red."""
+    title, *rest = lines(certificate)
+    cells = []
+    for line in rest:
+        name, text = (
+            (line[2:14].strip(), line[14:]) if certificate.promise.adjacency is not Adjacency.NONE else ("", line)
+        )
+        loud = name.split(" ")[0] in LOUD or "DOES NOT HOLD" in text
+        style = ' style="color:#b3261e;font-weight:600"' if loud else ""
+        cells.append(f"<tr><th{LEFT}>{escape(name)}</th><td{LEFT}><span{style}>{escape(text)}</span></td></tr>")
+    return f"<div><strong>{escape(title)}</strong><table>{''.join(cells)}</table></div>"
+
+
+def promise_words(promise: Promise) -> str:
+    """What was asked for, in the words of the library."""
+    if isinstance(promise, Local):
+        return ", ".join(f"{part} {promise.asked(part)}" for part in Part)
+    extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
+    named = f"level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}"
+    return f"{named}; epsilon {promise.epsilon:g}, delta {promise.delta:g}"
+
+
+def verdict_words(certificate: Certificate) -> str:
+    return f"the promise {'HOLDS' if certificate.holds else 'DOES NOT HOLD'}"
+
+
+def shown(value: float | None, loud: bool) -> str:
     if value is None:
         return "NO FINITE VALUE" if loud else "no finite value"
     return f"{value:.6g}"
@@ -54,16 +84,14 @@ def covered_only(weaker: Mapping[str, Adjacency]) -> list[str]:
 def _central(certificate: Certificate, verdict: str) -> list[str]:
     """What follows the title, and the lines below it."""
     promise = certificate.promise
-    extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
     found = ["", f"  Protected   {IN_PLAIN_WORDS[promise.adjacency]}"]
     found += [f"  BUT ONLY    {line}" for line in covered_only(certificate.weaker)]
     found += [
-        f"  Promise     level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}; "
-        f"epsilon {promise.epsilon:g}, delta {promise.delta:g}",
-        f"  Proved      epsilon {_shown(certificate.epsilon, False)} at delta {promise.delta:g}; {verdict}",
+        f"  Promise     {promise_words(promise)}",
+        f"  Proved      epsilon {shown(certificate.epsilon, False)} at delta {promise.delta:g}; {verdict}",
     ]
     if len(set(certificate.costs.values())) > 1:
-        paid = ", ".join(f"{kind} {_shown(cost, False)}" for kind, cost in certificate.costs.items())
+        paid = ", ".join(f"{kind} {shown(cost, False)}" for kind, cost in certificate.costs.items())
         found.append(f"  Costs       epsilon by kind of record: {paid}")
     return found
 
@@ -73,13 +101,18 @@ def _releases(certificate: Certificate, local: bool) -> list[str]:
     head = f"Rounds      {count}, one memoised report per vertex in each:"
     if not local:
         head = f"Releases    {count} noisy releases read private data:"
-    found = [f"  {head}", *(f"              {_release(release, local)}" for release in certificate.releases)]
+    found = [f"  {head}", *(f"              {release_words(release, local)}" for release in certificate.releases)]
+    return [*found, f"  Public      {public_sizes(facts, local)}"]
+
+
+def public_sizes(facts: PublicFacts, local: bool) -> str:
+    """The sizes that are declared public; a central plan also counts on who is of which kind."""
     sizes = f"{facts.nodes} slots, {facts.features} feature columns, {facts.classes} classes"
     slots = ", ".join(f"{kind} ({count})" for kind, count in facts.kinds.items() if count)
-    return [*found, f"  Public      {sizes}" + ("" if local else f", which slots are {slots}")]
+    return sizes if local else f"{sizes}, which slots are {slots}"
 
 
-def _release(release: Release, local: bool) -> str:
+def release_words(release: Release, local: bool) -> str:
     if local:
         heard = f", after hearing {release.hears}" if release.hears else ""
         return f"{release.name}: {release.mechanism.words()}, {release.reporters} vertices{heard}"
@@ -97,14 +130,19 @@ def _local(certificate: Certificate, promise: Local, verdict: str) -> list[str]:
     rewired = f" ({changes})" if changes else ""
     found = [f", {trust}", *(f"  !!!!        {warning}" for warning in certificate.warnings)]
     found += [
-        f"  Promise     {', '.join(f'{part} {promise.asked(part)}' for part in Part)}",
-        f"  Proved      epsilon {_shown(certificate.epsilon, True)} for {promise.covers}, delta {certificate.delta:g}; "
+        f"  Promise     {promise_words(promise)}",
+        f"  Proved      epsilon {shown(certificate.epsilon, True)} for {promise.covers}, delta {certificate.delta:g}; "
         f"{verdict}",
-        f"  Costs       one vertex (features and label): {_shown(costs[VERTEX], True)}",
-        f"              one entry of a contact list: {_shown(costs[LIST_ENTRY], True)}",
-        f"              one undirected edge, in all lists{rewired}: {_shown(costs[EDGE], True)}",
+        f"  Costs       one vertex (features and label): {shown(costs[VERTEX], True)}",
+        f"              one entry of a contact list{_changed(promise)}: {shown(costs[LIST_ENTRY], True)}",
+        f"              one undirected edge, in all lists{rewired}: {shown(costs[EDGE], True)}",
     ]
     for holder, cost in certificate.per_holder.items():
         whose = f"all {certificate.holders[holder]} vertices of holder {holder!r}"
-        found.append(f"              features and labels of {whose}: {_shown(cost, True)}")
+        found.append(f"              features and labels of {whose}: {shown(cost, True)}")
     return found
+
+
+def _changed(promise: Local) -> str:
+    """What happens to the entry, where that is not an exchange."""
+    return f" ({promise.entry_change}; exchanged: twice that)" if promise.relation is Relation.ZERO_OUT else ""

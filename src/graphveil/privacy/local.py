@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Loss, added_epsilon
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON
-from graphveil.privacy.promise import FAMILY, Adjacency, Guarantee, Level, Promise, Relation
+from graphveil.privacy.promise import FAMILY, Adjacency, Guarantee, Level, Promise, Relation, parse_name
+
+if TYPE_CHECKING:
+    from graphveil.privacy.plan import Release
 
 
 class Part(StrEnum):
@@ -32,6 +35,7 @@ class Openness(StrEnum):
 
 Budget = float | Openness
 LOCAL = Guarantee(Level.LOCAL, Adjacency.LOCAL, Relation.REPLACE)
+LISTS_ONLY = Guarantee(Level.LOCAL, Adjacency.LOCAL, Relation.ZERO_OUT)
 VERTEX, LIST_ENTRY = "vertex", "list entry"
 UNITS: dict[str, tuple[Part, ...]] = {  # what may change, and the parts of the record it is in
     VERTEX: (Part.FEATURES, Part.LABELS),
@@ -45,6 +49,7 @@ PARTS_IN_PLAIN_WORDS = {
     Part.LABELS: "the label of every vertex that has one",
     Part.EDGES: "the contact list of every vertex",
 }
+LISTS_ONLY_IN_PLAIN_WORDS = "one entry of one person's own contact list, there or not, and nothing else about them"
 NOT_LOCAL = "reports on edges were made with everybody's lists at hand, as in the paper: no client could make them"
 SEEDED_REPORTS = (
     "some reports were made with a seed: whoever guesses it has the records; not for release, the promise does not hold"
@@ -63,23 +68,40 @@ class Local(Promise):
     Two records of one vertex may differ in all features and the label (``replace``); of its contact list one entry is
     exchanged for another. The epsilons add up; several entries of a list add up as well. ``epsilon`` is for features, label
     and one list entry together: raw edges are declared public and not counted, raw features or labels make it infinite.
+
+    *Contact lists and nothing else* is the relation ``zero-out``, the default where features and labels are both raw: one
+    entry of a list is there or not (lengths are hidden, too), and ``epsilon`` is for that alone. Exchanging an entry is one
+    less and one more: twice that. No part of the vertex itself has an epsilon then.
     """
 
     features: Budget = Openness.WITHHELD
     labels: Budget = Openness.WITHHELD
     edges: Budget = Openness.WITHHELD
 
-    def __init__(self, features: Any, labels: Any, edges: Any, delta: float = 0.0) -> None:
+    def __init__(self, features: Any, labels: Any, edges: Any, delta: float = 0.0, relation: str | None = None) -> None:
         if not 0 <= delta < 1:
             raise InputError(f"delta must lie in [0, 1), got {delta}")
         given = {Part.FEATURES: features, Part.LABELS: labels, Part.EDGES: edges}
-        fixed = {"level": Level.LOCAL, "adjacency": Adjacency.LOCAL, "relation": Relation.REPLACE, "delta": delta}
+        fixed = {"level": Level.LOCAL, "adjacency": Adjacency.LOCAL, "delta": delta}
         for name, value in {**fixed, "k": None, "max_degree": None}.items():
             object.__setattr__(self, name, value)
         for part, value in given.items():
             object.__setattr__(self, part.value, _budget(part, value))
-        counted = (part for part in Part if part is not Part.EDGES or part not in self.raw)
-        object.__setattr__(self, "epsilon", sum(self.share(part) for part in counted))
+        object.__setattr__(self, "relation", self._related(relation))
+        object.__setattr__(self, "epsilon", sum(self.share(part) for part in self.counted))
+
+    def _related(self, relation: str | None) -> Relation:
+        lists_only = [part for part in Part if isinstance(self.budget(part), float)] == [Part.EDGES]
+        if relation is None:
+            everything_else = {Part.FEATURES, Part.LABELS} <= {*self.raw}
+            return Relation.ZERO_OUT if lists_only and everything_else else Relation.REPLACE
+        found = parse_name(Relation, relation)
+        if found is Relation.ZERO_OUT and not lists_only:
+            raise InputError(
+                "relation zero-out is about contact lists alone, of which one entry is there or not: edges need an epsilon, "
+                "features and labels must be raw or withheld; --relation replace is for all parts"
+            )
+        return found
 
     def budget(self, part: Part) -> Budget:
         value: Budget = getattr(self, part.value)
@@ -99,10 +121,24 @@ class Local(Promise):
         return tuple(part for part in Part if self.budget(part) is Openness.WITHHELD)
 
     @property
+    def counted(self) -> tuple[Part, ...]:
+        """The parts that ``epsilon`` is for; the others are declared public."""
+        if self.relation is Relation.ZERO_OUT:
+            return (Part.EDGES,)
+        return tuple(part for part in Part if part is not Part.EDGES or part not in self.raw)
+
+    @property
+    def entry_change(self) -> str:
+        """What happens to the entry of a contact list that the epsilon of edges is for."""
+        return "added or removed" if self.relation is Relation.ZERO_OUT else "exchanged"
+
+    @property
     def covers(self) -> str:
         """In plain words what ``epsilon`` is for."""
+        if self.relation is Relation.ZERO_OUT:
+            return f"one entry of the contact list of one vertex, {self.entry_change}"
         words = {Part.FEATURES: "features", Part.LABELS: "label", Part.EDGES: "one entry of the contact list"}
-        named = [words[part] for part in Part if part is not Part.EDGES or part not in self.raw]
+        named = [words[part] for part in self.counted]
         return f"{', '.join(named[:-1])} and {named[-1]} of one vertex"
 
     @property
@@ -112,7 +148,7 @@ class Local(Promise):
         return tuple(f"NOT PROTECTED, SENT IN THE CLEAR: {what} ({part} raw)" for part, what in shown.items())
 
     def at(self, delta: float) -> Local:
-        return Local(self.features, self.labels, self.edges, delta)
+        return Local(self.features, self.labels, self.edges, delta, self.relation)
 
     def with_default_delta(self, nodes: int) -> Local:
         """Local promises are pure unless a delta was asked for."""
@@ -126,7 +162,18 @@ class Local(Promise):
         return math.inf if set(UNITS[kind]) & set(self.raw) else added_epsilon(losses)
 
     def total(self, costs: Mapping[str, float]) -> float:
-        return costs[VERTEX] + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
+        vertex = 0.0 if self.relation is Relation.ZERO_OUT else costs[VERTEX]
+        return vertex + (0.0 if Part.EDGES in self.raw else costs[LIST_ENTRY])
+
+    def check_release(self, release: Release) -> None:
+        mechanism: Any = release.mechanism
+        covered = getattr(mechanism, "entry_relation", self.relation)
+        if release.part == Part.EDGES and covered is not self.relation:
+            raise PrivacyError(
+                f"edges: epsilon {mechanism.cost:.6g} of round {release.name!r} is for the relation {covered}, "
+                f"{self.relation} is promised: zero-out is one entry of a contact list that is there or not, replace one "
+                f"that is exchanged (say --relation {covered} if that is what you allow)"
+            )
 
     def kept(self, epsilon: float, delta: float) -> bool:
         most = self.epsilon * (1 + ROUNDING) + ROUNDING
@@ -141,7 +188,8 @@ class Local(Promise):
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Local:
-        return cls(fields["features"], fields["labels"], fields["edges"], float(fields["delta"]))
+        relation = fields.get("relation", Relation.REPLACE)
+        return cls(fields["features"], fields["labels"], fields["edges"], float(fields["delta"]), relation)
 
 
 FAMILY[Level.LOCAL] = Local

@@ -20,6 +20,7 @@ from graphveil.privacy.laws import Flips, LaplaceShift, Law, Picks, Responses, S
 from graphveil.privacy.noise import Added, Array, Noise, gaussian_overhead, gumbel_overhead, laplace_overhead
 from graphveil.privacy.response import BitFlips, CategoryResponse
 
+ADDED = {"added": "later"}  # metadata of a field that earlier versions did not write
 MECHANISMS: dict[str, type[Mechanism]] = {}
 
 
@@ -487,9 +488,13 @@ class Exact(Mechanism):
 
 
 def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
-    """The public numbers of a mechanism; tables that a published one may hold are left out."""
+    """The public numbers of a mechanism; tables that a published one may hold are left out.
+
+    A field of the metadata ``ADDED`` came later: where it has its default it is left out, as in files written before.
+    """
     plain = (int, float, str, bool, tuple, type(None))
-    shown = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    told = ((field, getattr(mechanism, field.name)) for field in fields(mechanism))
+    shown = {field.name: value for field, value in told if field.metadata != ADDED or value != field.default}
     return {"kind": mechanism.kind, **{name: value for name, value in shown.items() if isinstance(value, plain)}}
 
 

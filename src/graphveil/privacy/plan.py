@@ -163,6 +163,11 @@ class Plan:
     sampled: float = 1.0
     corrected: float | None = None
 
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            if isinstance(step, Release):
+                self.promise.check_release(step)
+
     @property
     def adaptive(self) -> bool:
         return any(isinstance(step, Slot) for step in self.steps)

@@ -20,11 +20,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Loss, amplified_epsilon
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
+
+if TYPE_CHECKING:
+    from graphveil.privacy.plan import Release
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -70,6 +73,11 @@ IN_PLAIN_WORDS: dict[Adjacency, str] = {
     Adjacency.NODE: "one person's features, label and all their links, on any graph",
     Adjacency.LOCAL: "one person's own record, before it leaves them",
     Adjacency.NONE: "nothing",
+}
+
+COMPARED: dict[Relation, str] = {  # with what a release must be nearly the same
+    Relation.ZERO_OUT: "the same data with one person's record left blank",
+    Relation.REPLACE: "the same data with one person's record exchanged for anybody else's",
 }
 
 
@@ -162,6 +170,9 @@ class Promise:
         """The figure to hold against ``epsilon``: that of whoever pays most."""
         return max(costs.values(), default=0.0)
 
+    def check_release(self, release: Release) -> None:
+        """An error if a release covers another change than the promised one; only rounds on contact lists can."""
+
     def kept(self, epsilon: float, delta: float) -> bool:
         """Whether these figures are within the promise."""
         return math.isfinite(epsilon) and epsilon <= self.epsilon and delta <= (self.delta or 0.0)
@@ -187,7 +198,7 @@ class Promise:
         delta: float | None = None,
         k: int | None = None,
         adjacency: str | None = None,
-        relation: str = "zero-out",
+        relation: str | None = None,
         max_degree: int | None = None,
         directed: bool = False,
         features: str | float | None = None,
@@ -198,7 +209,8 @@ class Promise:
         """The promise that flags describe, or an error in their words.
 
         Without a ``level``: local if a part of the record has a budget, none without an epsilon, else node. Without an
-        ``adjacency``: at node level the first one among those ``supported``.
+        ``adjacency``: at node level the first one among those ``supported``. Without a ``relation``: zero-out; at level local
+        replace, unless contact lists are all that is protected.
         """
         parts = (features, labels, edges)
         local = any(part is not None for part in parts)
@@ -210,7 +222,7 @@ class Promise:
                 raise InputError(f"--level local takes no --{given[0]}: give each part its own epsilon")
             budgets = ("withheld" if part is None else part for part in parts)
             named = dict(zip(("features", "labels", "edges"), budgets, strict=True))
-            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0})
+            return FAMILY[Level.LOCAL].from_json({**named, "delta": delta or 0.0, "relation": relation})
         if local:
             raise InputError("--features-epsilon, --labels-epsilon and --edges-epsilon belong to --level local")
         asked, sense = parse_name(Level, level), None if adjacency is None else parse_name(Adjacency, adjacency)
@@ -222,6 +234,7 @@ class Promise:
             return NonPrivate()
         if epsilon is None:
             raise InputError(f"--level {asked} needs --epsilon")
+        relation = relation or Relation.ZERO_OUT
         if asked is Level.EDGE and relation != Relation.ZERO_OUT:
             raise InputError("level edge adds or removes one edge; it takes no --relation")
         if directed and sense is Adjacency.EDGE_UNDIRECTED:

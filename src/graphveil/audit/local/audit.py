@@ -33,7 +33,7 @@ from graphveil.exchange.randomizers import Contacts, NeighbourMean
 from graphveil.exchange.randomizers.replacement import ReadsEverybody
 from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
-from graphveil.privacy.local import Local, Part
+from graphveil.privacy.local import Local
 from graphveil.privacy.noise import Noise
 from graphveil.progress import Progress, silent
 from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
@@ -84,9 +84,9 @@ def audit_local(
         graph = method.validated(data, "raise")
         failures += on_neighbouring_records(method, graph, heard.server.plan, broadcasts, seed)
         failures += replay(method, data, promise, seed, heard)
-    # raw parts have no epsilon; raw edges are public by declaration
+    # raw parts have no epsilon; those that the promise does not count are public by declaration
     clear = "{} are sent in the clear: any two records differ visibly"
-    evidence += [Evidence(f"raw {p}", math.inf, clear.format(p)) for p in promise.raw if p is not Part.EDGES]
+    evidence += [Evidence(f"raw {p}", math.inf, clear.format(p)) for p in promise.raw if p in promise.counted]
     claimed = heard.server.plan.claim
     shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
     asked = [round.name for round in rounds]

@@ -8,8 +8,10 @@ probabilities: without it a sampler could differ from its density.
 Contacts are compared as *whole lists* of which one contact is exchanged. The contacts that stay are in the middle of the slots,
 so the exchange moves them to other places of the list and an order that was kept shows. All reports are all lists of this length
 in every order (what is never sent has probability 0), or all sets of slots. Where there are more than ``MOST`` of them, lists of
-three are compared at drawn and extreme reports, and the evidence says that these are not all. (A mechanism that reads everybody's
-lists is compared on lists of one: its ratio is infinite there already.) Tests: ``tests/audit/test_exact_ratios.py``.
+three are compared at drawn and extreme reports, and the evidence says that these are not all. Where the promise is about an entry
+that comes or goes, whole lists from the empty one upwards are compared with the same lists and one entry more. (A mechanism that
+reads everybody's lists is compared on lists of one: its ratio is infinite there already.)
+Tests: ``tests/audit/test_exact_ratios.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from graphveil.exchange import randomizers
 from graphveil.exchange.randomizers.base import Contacts, Randomizer
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Array, Noise
+from graphveil.privacy.promise import Relation
 
 DrawnBy = Callable[[tuple[Any, Any], int], tuple[Sequence[Any], Sequence[Any]]]  # so many reports of either record
 TRIED = 60  # draws per record that are tried as reports where the alphabet is too large
@@ -181,12 +184,16 @@ def _rows_domain(randomizer: Randomizer, broadcast: Any, noise: Noise) -> Domain
 
 
 def _lists_domain(randomizer: Randomizer, slots: int, broadcast: Any, noise: Noise) -> Domain:
-    """Lists of three contacts of which one is exchanged, at random, and reports that are drawn or extreme."""
+    """Lists of three contacts of which one is exchanged, at random, and reports that are drawn or extreme.
+
+    Under zero-out: lists of up to three contacts, and the same with one more.
+    """
     rng = np.random.default_rng(0)
+    grows = randomizer.entry_relation is Relation.ZERO_OUT
     records: list[np.ndarray] = []
-    for _ in range(12):
-        chosen = rng.permutation(slots)[: CONTACTS + 1]
-        records += [np.sort(chosen[:-1]), np.sort(np.delete(chosen, -2))]
+    for number in range(12):
+        chosen = rng.permutation(slots)[: number % (CONTACTS + 1) + 1 if grows else CONTACTS + 1]
+        records += [np.sort(chosen[:-1]), np.sort(chosen if grows else np.delete(chosen, -2))]
     pairs = [pair for n in range(0, len(records), 2) for pair in ((n, n + 1), (n + 1, n))]
     reports = [report for record in records for report in draw(randomizer, record, 10, broadcast, noise)]
     if isinstance(randomizer, randomizers.EdgeListResponse):
@@ -197,7 +204,8 @@ def _lists_domain(randomizer: Randomizer, slots: int, broadcast: Any, noise: Noi
         far = 100 * randomizer.scale
         reports += [far * (np.arange(randomizer.bins) == one) - far * (np.arange(randomizer.bins) == other)
                     for one, other in permutations(range(randomizer.bins), 2)]  # fmt: skip
-    return Domain(records, pairs, reports, False, f"one contact exchanged in lists of {CONTACTS}")
+    change = f"added or removed in lists of up to {CONTACTS + 1}" if grows else f"exchanged in lists of {CONTACTS}"
+    return Domain(records, pairs, reports, False, f"one contact {change}")
 
 
 def edge_domain(randomizer: Any, lists: Contacts) -> list[tuple[Any, Any]]:

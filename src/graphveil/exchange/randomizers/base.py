@@ -28,13 +28,14 @@ from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, VERTEX
 from graphveil.privacy.mechanisms import Mechanism
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
+from graphveil.privacy.promise import Relation
 
 
 class Unit(StrEnum):
     """What two neighbouring records may differ in."""
 
     VERTEX = "vertex"  # everything this randomizer reads of one vertex: all its features, or its label
-    LIST = "list"  # one entry of one contact list is swapped for another; the length is public
+    LIST = "list"  # one entry of one contact list: exchanged, or (`Randomizer.entry_relation`) there or not
     EDGE = "edge"  # one edge, wherever it is reported
 
 
@@ -47,7 +48,9 @@ class Randomizer(Mechanism):
 
     unit: ClassVar[Unit]
     sizes: ClassVar[Mapping[str, tuple[str, int]]] = {}
-    swap_units: ClassVar[float] = 1.0  # how many units exchanging one entry of one contact list changes
+    swap_units: ClassVar[float] = (
+        1.0  # how many units the change of one entry of one contact list (`entry_relation`) is
+    )
     budget: float
 
     def __post_init__(self) -> None:
@@ -76,6 +79,11 @@ class Randomizer(Mechanism):
         return False
 
     @property
+    def entry_relation(self) -> Relation:
+        """What may happen to an entry of a contact list: it is exchanged for another, or (zero-out) comes or goes."""
+        return Relation.REPLACE
+
+    @property
     def edge_units(self) -> float:
         """How many units one undirected edge changes over all the reports it moves; infinite if that has no bound."""
         return math.inf
@@ -94,7 +102,7 @@ class Randomizer(Mechanism):
 
     @property
     def cost(self) -> float:
-        """What counts against the budget of its part: one vertex, or one entry of a contact list exchanged for another."""
+        """What counts against the budget of its part: one vertex, or the change of one entry of a contact list."""
         return self.epsilon if self.unit is Unit.VERTEX else self.swap_units * self.epsilon
 
     def loss(self, sensitivity: float) -> Loss:
@@ -108,7 +116,8 @@ class Randomizer(Mechanism):
 
     def words(self) -> str:
         shown = f"{self.epsilon:.6g}" if math.isfinite(self.epsilon) else "NO FINITE VALUE"
-        return f"{self.kind}, epsilon {shown} per {self.unit}"
+        unit = LIST_ENTRY if self.unit is Unit.LIST else self.unit  # never for the whole list
+        return f"{self.kind}, epsilon {shown} per {unit}"
 
     def apply(self, value: Any, noise: Noise) -> Any:
         return self.randomize(value, None, noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import checks
 from graphveil.exchange.randomizers.base import Randomizer, RowRandomizer, Unit, contact_lists, table
+from graphveil.privacy.mechanisms import ADDED
 from graphveil.privacy.noise import Array, Noise, grid, laplace_overhead
+from graphveil.privacy.promise import Relation, parse_name
 
 
 class AddsLaplace(Randomizer):
@@ -94,7 +96,7 @@ class LaplaceRows(AddsLaplace, RowRandomizer):
 
 @dataclass(frozen=True)
 class LabelHistogram(AddsLaplace):
-    """Counts of the ``bins`` values in the broadcast over one's own list, plus Laplace(2/epsilon) each.
+    """Counts of the ``bins`` values in the broadcast over one's own list, plus Laplace(2/epsilon) (or 1/epsilon) each.
 
     The broadcast gives every slot a bin 0..bins-1 (released label, or one bin for "none"); it is public. Lemma: swapping one
     contact moves two counts by 1, L1 sensitivity 2, so the list costs epsilon (what the noise
@@ -104,6 +106,10 @@ class LabelHistogram(AddsLaplace):
     With ``lengths="hidden"`` nobody learns a length but through the sum of the noisy counts, so an edge may also come or go:
     that moves one count by 1 in each of two lists, epsilon/2 + epsilon/2 = epsilon in all, and rewiring is one edge less and
     one more. The noise is the same; what changes is what may be compared, and what the server may use.
+
+    With ``relation="zero-out"`` the budget is for one entry that comes or goes, which moves one count by 1: Laplace(1/epsilon).
+    Exchanging it costs 2 epsilon; an undirected edge that comes or goes moves one count in each of two lists, 2 epsilon in all,
+    rewiring it 4 epsilon. Lengths must be hidden: a public one would show the entry.
     Tests: ``tests/exchange/test_edge_randomizers.py``, ``tests/methods/test_local.py``.
     """
 
@@ -112,19 +118,33 @@ class LabelHistogram(AddsLaplace):
     sizes: ClassVar = {"bins": ("the number of bins", 2)}
     bins: int
     lengths: str = "public"
+    relation: str = field(default=Relation.REPLACE.value, metadata=ADDED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.lengths not in ("public", "hidden"):
             raise InputError(f"the lengths of contact lists are public or hidden, got {self.lengths!r}")
+        if parse_name(Relation, self.relation) is Relation.ZERO_OUT and self.tells_lengths:
+            raise InputError(
+                "a public length shows whether an entry is there: relation zero-out needs lengths 'hidden'"
+            )
+
+    @property
+    def entry_relation(self) -> Relation:
+        return Relation(self.relation)
+
+    @property
+    def moved(self) -> float:
+        """L1 sensitivity: how far one entry moves the counts."""
+        return 1.0 if self.entry_relation is Relation.ZERO_OUT else 2.0
 
     @property
     def scale(self) -> float:
-        return 2 / (self.budget - laplace_overhead(self.bins)) * (1 + 1e-15)
+        return self.moved / (self.budget - laplace_overhead(self.bins)) * (1 + 1e-15)
 
     @property
     def epsilon(self) -> float:
-        return 2 / self.scale + laplace_overhead(self.bins)
+        return self.moved / self.scale + laplace_overhead(self.bins)
 
     @property
     def tells_lengths(self) -> bool:
@@ -138,9 +158,10 @@ class LabelHistogram(AddsLaplace):
     def edge_units(self) -> float:
         """What one undirected edge costs over all lists it touches.
 
-        Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, epsilon/2 twice.
+        Public lengths: rewiring it, epsilon + epsilon/2 + epsilon/2. Hidden lengths: adding or removing it, in two lists
+        epsilon/2 each; epsilon each where that is what the budget is for.
         """
-        return 1.0 if self.lengths == "hidden" else 2.0
+        return 2.0 / self.moved if self.lengths == "hidden" else 2.0
 
     @property
     def report_width(self) -> int:

@@ -18,18 +18,17 @@ force: ``tests/methods/test_ballot_edge.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from graphveil.graph import Graph, Lists
 from graphveil.methods.ballot.bounds import RECEIVERS
 from graphveil.methods.ballot.tally import Poll, codes, whitened
 from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.common.labels import label_rows
+from graphveil.methods.common.logistic import cross_entropy, minimise
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.accounting.loss import gaussian_mu
 from graphveil.privacy.curator import Curator
@@ -157,10 +156,10 @@ def fit_votes(z: Array, evidence: Array, noise: float, known: np.ndarray, labels
         return np.asarray(np.einsum("f,fij->ij", weights, channels[:, rows]))
 
     def loss(weights: Array) -> tuple[float, np.ndarray]:
-        value, error = _cross_entropy(logits(weights, known), labels)
+        value, error = cross_entropy(logits(weights, known), labels)
         return value, np.einsum("ij,fij->f", error, channels[:, known])
 
-    return logits(_minimise(loss, np.array([1.0, 0.0, 0.0])), slice(None))
+    return logits(minimise(loss, np.array([1.0, 0.0, 0.0])), slice(None))
 
 
 def fit_structural(z: Array, table: Array, known: np.ndarray, labels: np.ndarray) -> Array:
@@ -177,22 +176,9 @@ def fit_structural(z: Array, table: Array, known: np.ndarray, labels: np.ndarray
         return np.asarray(weights[0] * z[rows] + features[rows] @ matrix + weights[1 + width * classes :])
 
     def loss(weights: Array) -> tuple[float, np.ndarray]:
-        value, error = _cross_entropy(logits(weights, known), labels)
+        value, error = cross_entropy(logits(weights, known), labels)
         slope = np.concatenate([[np.sum(error * z[known])], (features[known].T @ error).ravel(), error.sum(axis=0)])
         away = weights - start
         return value + 0.5 * float(ridge @ away**2), slope + ridge * away
 
-    return logits(_minimise(loss, start), slice(None))
-
-
-def _cross_entropy(logits: Array, labels: np.ndarray) -> tuple[float, np.ndarray]:
-    """Summed loss and its gradient at the logits."""
-    rows = np.arange(len(labels))
-    value = -float(log_softmax(logits, axis=1)[rows, labels].sum())
-    error: Array = softmax(logits, axis=1)
-    error[rows, labels] -= 1.0
-    return value, error
-
-
-def _minimise(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], start: Array) -> Array:
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
+    return logits(minimise(loss, start), slice(None))

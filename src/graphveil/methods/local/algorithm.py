@@ -1,5 +1,7 @@
 """What the recommended recipe makes of reports: evidence on everybody's class, from public edges or from noisy histograms.
 
+Where features and labels are public as well, the histograms are of classes that features suggest.
+
 Everything here is post-processing. Tests: ``tests/methods/test_local.py``.
 """
 
@@ -7,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from graphveil.exchange.server import Server
 from graphveil.methods.common.backbone_training import NoisyLabels
 from graphveil.methods.common.denoise import HistogramFit, fit_histograms, hop_shares, likelihood_rows, normalised
+from graphveil.methods.local.counts import class_likelihoods, shares
 from graphveil.methods.local.heads import Evidence
+from graphveil.methods.local.own_classes import own_scores
 from graphveil.privacy.noise import Array
 
 # shares lie in [-1, 1], log-posteriors in [-10, 0]: brings their weights to one scale for one learning rate
@@ -64,6 +69,25 @@ def from_histograms(server: Server, labels: NoisyLabels, dispersion: float, leng
     total = sum(evidence) + np.log(first.prior)
     stacked = np.stack([part - part.mean(axis=1, keepdims=True) for part in (*evidence, total)], axis=1)
     return Evidence(stacked, stacked, np.hstack([one.standard(degrees) for one in rounds]))
+
+
+def from_own_classes(server: Server, labels: NoisyLabels, number: int) -> Evidence:
+    """What public features say, and one or two rounds of noisy counts of the classes that they say (true ones where known)."""
+    known = np.flatnonzero(labels.reports >= 0)
+    seen = labels.reports[known]
+    own = own_scores(server.raw_rows, known, seen, server.facts.classes, number, server.coins)
+    kinds, total, extra = [own], own, []
+    for name in (one for one in ("histogram", "histogram-2") if one in server.rounds):
+        told = total.argmax(axis=1)
+        told[known] = seen
+        heard = NoisyCounts.heard(server, name, told)
+        histogram: Any = server.rounds[name].randomizer
+        likelihood = class_likelihoods(heard.counts, histogram.scale, known, seen, server.facts.classes)
+        kinds += [HOP_SCALE * shares(heard.counts, histogram.scale), likelihood]
+        total = total + likelihood
+        extra.append(heard.standard(np.maximum(heard.counts.sum(axis=1), 0.0)))
+    stacked = np.stack([part - part.mean(axis=1, keepdims=True) for part in (*kinds, total)], axis=1)
+    return Evidence(stacked, stacked, np.hstack(extra))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ LEAST_MASS = 0.3
 OWN_SLOT = 0.7  # weight of the own slot in units of that of the list, where contacts agree
 AGREEMENT = 0.25  # above chance
 MOST_FLOOR, LEAST_FLOOR = 64, 2
+FLOOR_SHARE = 0.5  # of the squared mass of a typical list
 LISTS_RULE = 0.7  # the part of the weight on lists above which the floor is at least 4
 DOMINANT = 0.5  # ... and, without agreement, above which few long steps are taken
 DOMINANT_FLOOR, DOMINANT_CLIP = 16, 1.0
@@ -116,7 +117,7 @@ def water_filled(signal: Array) -> Array:
 
 def covered(weights: Weights, mass: float, classes: int) -> Weights:
     """The same weights with a floor for lists and bounded reading, so that one edge costs no more than one record."""
-    floor = int(np.clip(round(mass**2), LEAST_FLOOR, MOST_FLOOR))
+    floor = int(np.clip(round(FLOOR_SHARE * mass**2), LEAST_FLOOR, MOST_FLOOR))
     of_both = weights.lists**2 / (weights.features**2 + weights.lists**2)
     clip, repeats = weights.clip, 1
     if of_both > LISTS_RULE:

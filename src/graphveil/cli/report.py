@@ -1,0 +1,84 @@
+"""``graphveil report``: one page from results, with every picture and table beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import options as opt
+from graphveil.cli.options import flag
+from graphveil.errors import InputError
+
+
+def report(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A store of experiments, its export (.jsonl), or a folder of pages."),
+    ],
+    out: Annotated[Path, flag("--out FILE.html", "The page.")] = Path("report.html"),
+    assets: Annotated[
+        Path | None,
+        flag("--assets DIR", "Pictures (SVG, PNG) and tables (CSV, Markdown); default: NAME-files beside the page."),
+    ] = None,
+    no_assets: Annotated[bool, flag("--no-assets", "Write the page alone.")] = False,
+    figure: Annotated[
+        Path | None,
+        flag("--figure FILE", "Draw accuracy against epsilon as one picture (.svg, .png, .pdf) and write no page."),
+    ] = None,
+    printed: Annotated[
+        Path | None,
+        flag("--printed FILE.csv", "Figures out of papers: dataset, level, method, epsilon, accuracy, source."),
+    ] = None,
+    title: Annotated[str, flag("--title TEXT", "What the page is called.")] = "Privacy and accuracy",
+    as_json: opt.AsJson = False,
+) -> None:
+    """Write one self-contained HTML page: accuracy, epsilon needed, attacks, budgets, costs, certificates and methods.
+
+    Of a folder, make the tables and pictures of its Markdown pages again, by the commands that stand there.
+    """
+    from graphveil.report.rows import done, read_rows
+
+    if results.is_dir():
+        _pages(results, as_json)
+        return
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out {out}: the page is HTML, give a name that ends in .html")
+    rows = read_rows(results)
+    if not done(rows):
+        raise InputError(f"{results}: none of its {len(rows)} runs has finished; there is nothing to report")
+    from graphveil.report.printed import read_printed
+
+    papers = [] if printed is None else read_printed(printed)
+    if figure is not None:
+        from graphveil.report.curves import draw
+
+        draw(rows, figure, papers, title)
+        opt.show({"figure": str(figure), "runs": len(rows)} if as_json else str(figure))
+        return
+    from graphveil.report.report import write_report
+
+    folder = None if no_assets else assets or out.with_name(f"{out.stem}-files")
+    written = write_report(rows, out, folder, title=title, source=results.name, printed=papers)
+    body = {
+        "out": str(out),
+        "assets": None if folder is None else str(folder),
+        "files": len(written),
+        "runs": len(rows),
+    }
+    opt.show(
+        body
+        if as_json
+        else f"{out}: {len(rows)} runs" + ("" if folder is None else f"; pictures and tables in {folder}")
+    )
+
+
+def _pages(folder: Path, as_json: bool) -> None:
+    from graphveil.report.pages import refresh
+
+    with opt.progress_bar() as progress:
+        found = refresh(folder, progress)
+    if not found:
+        raise InputError(f"{folder}: no page has a table or picture with the command that makes it")
+    opt.show(found if as_json else "\n".join(f"{page}: {count} made again" for page, count in found.items()))

@@ -1,0 +1,276 @@
+"""Finished runs as rows: read them, and tell which of them may stand side by side.
+
+A row is what the store of experiments exports, one JSON object a line: the method with its options, the data, the promise, and
+what was proved and measured. Rows are compared under one notion of privacy only: level, adjacency and relation with their bounds,
+or in the local model what is sent in the clear, withheld or randomised, with the budgets of all parts but the one on the axis.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Openness, Part
+from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Relation
+
+Row = Mapping[str, Any]
+NEEDED = ("method", "dataset", "level", "metrics")
+KINDS: dict[str, Any] = {  # of what is not a number
+    **dict.fromkeys(
+        ("method", "dataset", "level", "adjacency", "relation", "label", "mode", "preparation", "split"), str
+    ),
+    **dict.fromkeys(("options", "parts", "metrics"), dict),
+    **dict.fromkeys(("releases", "gaps"), list),
+}
+FIGURES = ("epsilon_target", "epsilon", "epsilon_claimed", "delta", "seconds", "cpu_seconds", "k", "max_degree", "seed")
+ACCURACY = "test_accuracy"
+NOT_COVERED, DOES_NOT_HOLD = "†", "‡"
+MARKS = {
+    NOT_COVERED: "selected on private data: not covered by the promise",
+    DOES_NOT_HOLD: "the promise does not hold (known gaps)",
+}
+AXIS = "epsilon on the axis"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a store of experiments or of its export, each checked for what every page needs."""
+    lines = _lines(path) if path.suffix in (".jsonl", ".ndjson") else _stored(path)
+    found = []
+    for where, row in lines:
+        if wrong := mistake(row):
+            raise InputError(f"{path}, {where}: {wrong}; one row per run, as the store exports it")
+        found.append(row | {"metrics": row["metrics"] or {}})
+    if not found:
+        raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
+    return found
+
+
+def _stored(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows of a store, or of a JSON export, with their place."""
+    from graphveil.experiments.export import read_rows as of_store
+
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)")
+    return ((f"run {number}", row) for number, row in enumerate(of_store(path), start=1))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows of a file of JSON lines, with their line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield f"line {number}", json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
+
+
+def mistake(row: Any) -> str:
+    """What is wrong with a row, in words; empty if nothing is."""
+    if not isinstance(row, dict):
+        return "not a JSON object"
+    missing = [key for key in NEEDED if key not in row or (row[key] is None and key != "metrics")]
+    if missing:
+        return f"no {', '.join(missing)}"
+    for key, kinds in KINDS.items():
+        if row.get(key) is not None and (not isinstance(row[key], kinds) or isinstance(row[key], bool)):
+            return f"{key} is {row[key]!r}"
+    if row["level"] not in tuple(Level) or row.get("adjacency", "none") not in (*Adjacency, None):
+        return f"unknown level {row['level']!r} or adjacency {row.get('adjacency')!r}"
+    releases = row.get("releases") or []
+    if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in releases):
+        return "a release without a name"
+    if not all(isinstance(code, str) for code in row.get("gaps") or ()):
+        return "gaps that are not codes"
+    numbers = {**(row["metrics"] or {}), **{key: row.get(key) for key in FIGURES}}
+    numbers |= {f"{one['name']}: {key}": one.get(key) for one in releases for key in ("share", "noise", "dimension")}
+    odd = [key for key, value in numbers.items() if value is not None and not _number(value)]
+    odd = odd or [
+        key for key in ("epsilon_target", "delta") if (row.get(key) or 0) < 0 or row.get("epsilon_target") == 0
+    ]
+    parts = row.get("parts") or {}
+    words = (*Openness, None)
+    odd += [part for part, value in parts.items() if not (value > 0 if _number(value) else value in words)]
+    if odd:
+        return f"{odd[0]} is not a number that can be"
+    if private(row) and row["level"] != Level.LOCAL and row.get("adjacency") is None:
+        return "a private run without adjacency"
+    return ""
+
+
+@dataclass(frozen=True)
+class Notion:
+    """What is protected, and from what: rows under two notions never share a panel or a table."""
+
+    level: str
+    adjacency: str
+    relation: str
+    bound: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def axis(self) -> str:
+        """The part of a local record whose epsilon is on the axis; empty if there is only one epsilon."""
+        return next((part for part, shown in self.parts if shown == AXIS), "")
+
+    @property
+    def title(self) -> str:
+        if self.level == Level.LOCAL:
+            change = ["one entry there or not"] if self.lists_only else []
+            return f"local model ({', '.join([*(f'{part}: {value}' for part, value in self.parts), *change])})"
+        return f"{self.level} level ({', '.join(filter(None, (self.adjacency, self.relation, self.bound)))})"
+
+    @property
+    def lists_only(self) -> bool:
+        """Whether an entry of a contact list, there or not, is all that epsilon is for."""
+        return self.level == Level.LOCAL and self.relation == Relation.ZERO_OUT
+
+    @property
+    def words(self) -> str:
+        if self.lists_only:
+            return LISTS_ONLY_IN_PLAIN_WORDS
+        return IN_PLAIN_WORDS[Adjacency(self.adjacency)]
+
+    @property
+    def epsilon_label(self) -> str:
+        return f"epsilon of {self.axis}" if self.axis else "epsilon"
+
+    def epsilon(self, row: Row) -> float:
+        return float(row["parts"][self.axis] if self.axis else row["epsilon_target"])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What else must agree within a panel: the data, how they were prepared and split, and delta."""
+
+    dataset: str
+    preparation: str = ""
+    split: str = ""
+    delta: float | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Setting:
+        return cls(row["dataset"], row.get("preparation") or "", row.get("split") or "", row.get("delta"))
+
+    def same_data(self, other: Setting) -> bool:
+        return (self.dataset, self.preparation, self.split) == (other.dataset, other.preparation, other.split)
+
+    def title(self, others: Iterable[Setting] = ()) -> str:
+        """The data set, with whatever is needed to tell it from the other settings."""
+        alike = [other for other in others if other.dataset == self.dataset]
+        parts = [self.dataset]
+        if self.preparation not in ("", "none") or len({other.preparation for other in alike}) > 1:
+            parts.append(self.preparation or "as it is")
+        parts += [f"split {self.split}"] if len({other.split for other in alike}) > 1 else []
+        parts += [f"delta {self.delta:g}"] if self.delta and len({other.delta for other in alike}) > 1 else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with its mode and options: one curve, one line of a table."""
+
+    method: str
+    mode: str
+    options: str
+
+    @classmethod
+    def of(cls, row: Row) -> Variant:
+        options = json.dumps(row.get("options") or {}, sort_keys=True)
+        return cls(row["method"], str(row.get("mode") or "sound"), options)
+
+    def label(self, rows: Iterable[Row], rivals: Iterable[Row] = ()) -> str:
+        """The name to print, with marks; options where another variant among ``rivals`` has the same name."""
+        mine = list(rows)
+        plain = self.method if self.mode == "sound" else f"{self.method} ({self.mode})"
+        name = str(mine[0].get("label") or plain) if mine else plain
+        twins = {Variant.of(row) for row in rivals if str(row.get("label") or "") == name}
+        if len(twins) > 1:
+            told = ", ".join(f"{key} {value}" for key, value in json.loads(self.options).items())
+            name += f" ({told or 'default'})" if len({twin.mode for twin in twins}) == 1 else f" ({self.mode})"
+        return "\u00a0".join([name, *marks_of(mine)])  # a mark never starts a line
+
+
+def marks_of(rows: Iterable[Row]) -> list[str]:
+    """The signs that must follow a name or a figure wherever it is printed."""
+    seen = list(rows)
+    found = [NOT_COVERED] if any(row.get("selection") == "not covered" for row in seen) else []
+    return found + ([DOES_NOT_HOLD] if any(map(broken, seen)) else [])
+
+
+def broken(row: Row) -> bool:
+    """Whether a promise was made that does not hold, for another reason than a selection (which has its own mark)."""
+    selected = row.get("selection") == "not covered" and not row.get("gaps")
+    return private(row) and row.get("holds") is False and not selected
+
+
+def done(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row.get("status", "done") == "done"]
+
+
+def private(row: Row) -> bool:
+    """Whether the run was to protect anything."""
+    if row["level"] == Level.LOCAL:
+        return any(_number(value) for value in (row.get("parts") or {}).values())
+    return row["level"] != Level.NONE and row.get("epsilon_target") is not None
+
+
+def notions(rows: Sequence[Row]) -> dict[Notion, list[Row]]:
+    """The private rows, by notion of privacy, in order of appearance."""
+    found: dict[Notion, list[Row]] = {}
+    for row in rows:
+        if private(row):
+            found.setdefault(_local_notion(row, rows) if row["level"] == Level.LOCAL else _central(row), []).append(row)
+    return found
+
+
+def by(key: Any, rows: Iterable[Row]) -> dict[Any, list[Row]]:
+    """Rows in groups, in order of appearance."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def measured(rows: Iterable[Row], metric: str = ACCURACY) -> list[float]:
+    """The values of a metric where there is one."""
+    return [float(row["metrics"][metric]) for row in rows if row["metrics"].get(metric) is not None]
+
+
+def _central(row: Row) -> Notion:
+    k, degree = row.get("k"), row.get("max_degree")
+    bound = f"k = {k}" if k else f"D = {degree}" if degree else ""
+    return Notion(row["level"], str(row.get("adjacency")), str(row.get("relation")), bound)
+
+
+def _local_notion(row: Row, rows: Sequence[Row]) -> Notion:
+    """On the axis is, of the parts that have a budget, the one with most values among rows with the same parts in the clear."""
+    parts = row["parts"]
+    alike = [other["parts"] for other in rows if private(other) and other["level"] == Level.LOCAL]
+    alike = [other for other in alike if all(_openness(other, part) == _openness(parts, part) for part in Part)]
+    budgets = [part for part in Part if _number(parts.get(part))]
+    axis = max(budgets, key=lambda part: len({other[part] for other in alike}))
+    shown = {part: f"epsilon {parts[part]:g}" if part in budgets else _openness(parts, part) for part in Part}
+    shown[axis] = AXIS
+    relation = str(row.get("relation") or Relation.REPLACE)
+    return Notion("local", "local", relation, parts=tuple((str(part), words) for part, words in shown.items()))
+
+
+def _openness(parts: Mapping[str, Any], part: str) -> str:
+    value = parts.get(part)
+    return "epsilon" if _number(value) else str(value or "withheld")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
