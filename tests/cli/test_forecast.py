@@ -86,6 +86,7 @@ def test_a_stated_delta_and_a_promise_with_gaps_are_said(graphveil):
         ((*SIZES, "--split", "stratified"), "reads labels"),
         ((*SIZES, "--adjacency", "node"), "node / node"),
         ((*SIZES, "--plot", "x.txt"), "--plot writes"),
+        ((*SIZES, "--plot", "x.svg", "--level", "local", "--labels-epsilon", 1), "has none"),
         ((*SIZES, "--level", "none", "--epsilons", "1"), "takes no --epsilons"),
         (("--data", "csbm", "--stand-in", "csbm"), "another, public data set"),
         (("--data", "csbm", "--nodes", 5), "without --data"),
@@ -97,13 +98,10 @@ def test_what_cannot_be_forecast_is_refused_before_anything_runs(graphveil, flag
     assert code == 2 and said in err.replace("\n", " ") and out == ""
 
 
-def test_a_plot_is_drawn_or_refused_before_anything_runs(graphveil, tmp_path):
-    from importlib.util import find_spec
-
+def test_a_plot_has_the_median_and_both_ends_of_the_band(graphveil, tmp_path):
     picture = tmp_path / "bands.svg"
-    words = ("forecast", "dp-mlp", *SIZES, *FAST, "--epsilons", "1,4", "--set", "steps=1", "--plot", picture)
-    code, _, err = graphveil(*words)
-    if find_spec("graphveil.report.curves") is None:
-        assert code == 2 and "draws no curves" in err
-    else:
-        assert code == 0 and picture.stat().st_size > 0
+    flags = (*SIZES, *FAST, "--epsilons", "1,4,inf", "--set", "steps=1", "--plot", picture)
+    code, out, _ = graphveil("forecast", "dp-mlp", *flags)
+    text = picture.read_text()
+    assert code == 0 and f"written to {picture}" in out
+    assert all(word in text for word in ("median", "95 %", "5 %", "dp-mlp", "nothing private was read"))

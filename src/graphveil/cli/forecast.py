@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.promise import Promise
 
 EPSILONS = "0.5,1,2,4,8"
-CURVES = "graphveil.report.curves"
+WITHOUT_EPSILON = ("local", "none")
 KNOWN_SPLITS = ("random", "official")
 READS_NOTHING = "nothing private was read: no features, labels or edges, and no budget was spent"
 UNSTATED = (
@@ -68,9 +66,9 @@ def forecast(
     from graphveil.experiments.guesses import Guesses
 
     opt.check_picture(plot)
-    if plot is not None and find_spec(CURVES) is None:
-        raise InputError("--plot: this version draws no curves; leave it out, --json has every number")
     chosen, promises = _promised(flags, method, epsilons)
+    if plot is not None and flags.level in WITHOUT_EPSILON:
+        raise InputError(f"--plot draws accuracy against epsilon; --level {flags.level} has none")
     facts, notes = _facts(data, split, nodes, features, classes, flags)
     stated = {"homophily": homophily, "feature_strength": feature_strength, "mean_degree": mean_degree}
     where = choose(engine.engine, engine.workers, engine.threads, engine.address)
@@ -94,8 +92,9 @@ def forecast(
             found = room.forecast(chosen, promises, facts, guesses, where, scenarios=scenarios or room.SCENARIOS, **how)
     trust = [*notes, *_trust(found)]
     if plot is not None:
-        merged = [{**row, "dataset": "forecast", "preparation": None} for row in found.rows]
-        import_module(CURVES).draw(merged, plot)
+        from graphveil.report.forecast import draw
+
+        draw(found, plot)
     if as_json:
         opt.show(found.to_json() | {"seed": seed, "notes": trust})
         return
@@ -111,7 +110,7 @@ def _promised(flags: PromiseFlags, name: str, epsilons: str | None) -> tuple[Any
     if epsilons is not None and flags.epsilon is not None:
         raise InputError("give --epsilons or --epsilon, not both")
     chosen = flags.method(name)
-    if flags.level in ("local", "none"):
+    if flags.level in WITHOUT_EPSILON:
         if epsilons is not None:
             raise InputError(f"--level {flags.level} takes no --epsilons")
         asked: list[float | None] = [flags.epsilon]
