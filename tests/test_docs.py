@@ -23,6 +23,7 @@ PAGES = (
     "docs/audit.md",
     "docs/experiments.md",
     "docs/report.md",
+    "docs/forecast.md",
 )
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered

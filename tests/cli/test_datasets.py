@@ -21,7 +21,7 @@ def test_the_list_names_every_data_set_and_where_it_is(capsys: pytest.CaptureFix
     code, out, _ = run(capsys, "--json")
     rows = {row["name"]: row for row in json.loads(out)["datasets"]}
     assert (
-        code == 0 and len(rows) == 32 and {"cora", "reddit", "facebook100-uiuc", "csbm", "powerlaw-sbm"} <= rows.keys()
+        code == 0 and len(rows) == 33 and {"cora", "reddit", "facebook100-uiuc", "csbm", "powerlaw-sbm"} <= rows.keys()
     )
     assert rows["cora"]["nodes"] == 2708 and rows["amazon-photo"]["prepare"]["dpdgc"]["printed"]["nodes"] == 7535
     assert all(row["available"] in ("here", "wheel", "download", "by hand", "generated") for row in rows.values())

@@ -27,6 +27,7 @@ COMMANDS = {
     "methods": "methods:methods",
     "train": "train:train",
     "plan": "plan:plan",
+    "forecast": "forecast:forecast",
     "predict": "runs:predict",
     "certificate": "runs:certificate",
     "verify": "runs:verify",

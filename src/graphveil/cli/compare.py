@@ -14,7 +14,6 @@ from graphveil.cli.sweep import STORE, EngineFlags, Out, run_all
 from graphveil.errors import InputError
 
 NAME = "compare"
-ENDINGS = (".svg", ".png", ".pdf")
 
 
 def compare(
@@ -51,24 +50,23 @@ def compare(
     from graphveil.experiments.read import experiment_from
     from graphveil.experiments.tables import tables
 
-    if plot is not None and plot.suffix.lower() not in ENDINGS:
-        raise InputError(f"--plot writes {', '.join(ENDINGS)}, got {plot.name!r}")
+    opt.check_picture(plot)
     if csv is not None and csv.suffix.lower() != ".csv":
         raise InputError(f"--csv writes .csv, got {csv.name!r}; 'graphveil results --export' knows other forms")
     promise: dict[str, Any] = {"level": level, "adjacency": adjacency}
     promise |= {} if relation is None else {"relation": relation}
     promise |= {"k": k, "max_degree": max_degree, "delta": delta}
     budgets = {"features": features, "labels": labels, "edges": edges}
-    promise |= {part: [_budget(one) for one in _several(text)] for part, text in budgets.items() if text is not None}
-    entries = [_method(text) for text in _several(methods)]
-    sets = [{"name": name, "prepare": prepare, "split": split} for name in _several(data)]
+    promise |= {part: [_budget(one) for one in opt.several(text)] for part, text in budgets.items() if text is not None}
+    entries = [_method(text) for text in opt.several(methods)]
+    sets = [{"name": name, "prepare": prepare, "split": split} for name in opt.several(data)]
     body: dict[str, Any] = {"name": NAME, "data": sets, "seeds": int(seeds) if seeds.isdigit() else seeds}
     private = [entry for entry in entries if _private(entry, level)]
     open_ones = [entry for entry in entries if entry not in private]
     body["grids"] = [{"methods": private, "promises": [promise]}] if private else []
     body["grids"] += [{"methods": open_ones, "promises": [{"level": "none"}]}] if open_ones else []
     if epsilons is not None:
-        body["epsilons"] = [_number(text) for text in _several(epsilons)]
+        body["epsilons"] = [opt.number(text) for text in opt.several(epsilons)]
     runs = expand(experiment_from(body, NAME), NAME)
     _, rows = run_all(NAME, runs, out, engine, resume=True)
     if csv is not None:
@@ -87,10 +85,6 @@ def compare(
             typer.echo(f"written to {path}")
 
 
-def _several(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _method(text: str) -> dict[str, Any]:
     name, colon, mode = text.partition(":")
     return {"name": name} | ({"mode": mode} if colon else {})
@@ -105,12 +99,5 @@ def _private(entry: dict[str, Any], level: str) -> bool:
     return covers or not method.card.trust.startswith("no protection")
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{text!r} is not a number") from None
-
-
 def _budget(text: str) -> float | str:
-    return text if text in ("raw", "withheld") else _number(text)
+    return text if text in ("raw", "withheld") else opt.number(text)

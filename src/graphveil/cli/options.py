@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from graphveil.exchange.report import Refusal
     from graphveil.progress import Progress
 
+PICTURES = (".svg", ".png", ".pdf")
 SHOWN = 20  # reasons printed, of reports that are refused
 SECONDS_BETWEEN_LINES = 10.0  # of progress, where stderr is no terminal
 
@@ -51,6 +53,24 @@ def load_data(name: str, seed: int | None, prepare: str | None = None, split: st
     from graphveil.graph import load_dataset
 
     return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
+
+
+def several(text: str) -> list[str]:
+    """The parts of a list with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a number") from None
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture in a form that nobody draws, before anything runs."""
+    if path is not None and path.suffix.lower() not in PICTURES:
+        raise InputError(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
 
 
 def as_json(body: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import GraphveilError, InputError
-from graphveil.experiments.run import Run
+from graphveil.experiments.run import Run, promise_fields
 from graphveil.experiments.spec import AttackEntry, DataEntry, Experiment, Grid, MethodEntry, PromiseEntry
 from graphveil.graph.data.registry import GENERATED, cards
 from graphveil.methods.registry import build
@@ -58,7 +58,7 @@ def _grid(grid: Grid, place: str) -> Iterator[Run]:
     for entry, (seed, repeat) in product(data, coins):  # runs on one graph stay together: it is loaded once
         for (m, p), found in kept.items():
             for promise in found:
-                chosen, told = methods[m], promise.to_json()
+                chosen = methods[m]
                 yield Run(
                     method=chosen.name,
                     mode=chosen.mode,
@@ -66,7 +66,7 @@ def _grid(grid: Grid, place: str) -> Iterator[Run]:
                     data={"name": entry.name, "prepare": entry.prepare, "split": entry.split}
                     | {"max_degree": entry.max_degree, "options": entry.options},
                     preparation=entry.preparation,
-                    promise={key: str(value) if isinstance(value, str) else value for key, value in told.items()},
+                    promise=promise_fields(promise),
                     seed=seed,
                     repeat=repeat,
                     candidates=tuple(chosen.candidates),

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from graphveil import __version__
+from graphveil.privacy.promise import Promise
 
 
 @dataclass(frozen=True)
@@ -93,3 +94,8 @@ class Run:
             "selection": self.selection,
             "version": self.version,
         }
+
+
+def promise_fields(promise: Promise) -> dict[str, Any]:
+    """A promise as a run keeps it: plain text and numbers."""
+    return {key: str(value) if isinstance(value, str) else value for key, value in promise.to_json().items()}

@@ -11,6 +11,7 @@ from .data.splits import per_class_split as per_class_split
 from .data.splits import random_split as random_split
 from .data.splits import seeded_splits as seeded_splits
 from .data.splits import stratified_split as stratified_split
+from .data.stand_in import stand_in as stand_in
 from .data.synthetic import csbm as csbm
 from .data.synthetic import powerlaw_sbm as powerlaw_sbm
 from .formats.convert import from_networkx as from_networkx

@@ -19,13 +19,14 @@ from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists, step_of
 from graphveil.graph.data.preparation import prepare as apply_steps
 from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
+from graphveil.graph.data.stand_in import stand_in
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
-GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm), strict=True))
+GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm, stand_in), strict=True))
 SPLITS = ("random", "stratified", "per-class", "official", "inductive", "paper")
 
 

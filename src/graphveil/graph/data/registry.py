@@ -15,6 +15,7 @@ from typing import Any
 GENERATED = {
     "csbm": "two-class block model whose information moves from features to edges with phi (DPDGC, appendix K)",
     "powerlaw-sbm": "block model with heavy-tailed degrees: hubs and leaves, any size up to millions of nodes",
+    "stand-in": "a graph of given sizes like real ones: heavy-tailed degrees, circles, bags of words of a stated strength",
 }
 """Data sets that are drawn from a seed and need no file."""
 

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.graph.formats.npz import both_directions, sorted_unique, undirected_pairs
+from graphveil.graph.formats.npz import both_directions, sorted_unique, undirected_pairs, unique_arcs
 
 
 def csbm(
@@ -61,7 +61,7 @@ def csbm(
         ],
         axis=1,
     )
-    data = _data(x, labels, edges, classes=2, name="csbm")
+    data = data_of(torch.from_numpy(x), labels, edges, classes=2, name="csbm")
     data.parameters = {"phi": phi, "strength": strength, "mu": mu, "average_degree": average_degree, "arc": arc}
     return data
 
@@ -92,26 +92,40 @@ def powerlaw_sbm(
         )
     rng = np.random.default_rng([seed, 0x706C6177])
     labels = rng.permutation(np.arange(nodes) % classes)
-    weights = (1 - rng.random(nodes)) ** (1 / (1 - exponent))
-    weights = np.minimum(weights, math.sqrt(nodes * weights.mean()))
+    weights = powerlaw_weights(rng, nodes, exponent)
     count = rng.poisson(nodes * average_degree / 2)
-    first = _by_weight(rng, np.arange(nodes), weights, count)
+    first = by_weight(rng, np.arange(nodes), weights, count)
     shift = rng.integers(1, classes, count)
     target = (labels[first] + np.where(rng.random(count) < homophily, 0, shift)) % classes
-    second = np.empty(count, dtype=np.int64)
-    for label in range(classes):
-        members, edges = np.flatnonzero(labels == label), np.flatnonzero(target == label)
-        second[edges] = rng.permutation(_by_weight(rng, members, weights[members], edges.size))
+    second = second_ends(rng, target, labels, weights)
     centres = rng.standard_normal((classes, features))
     centres *= signal / np.linalg.norm(centres, axis=1, keepdims=True)
     x = rng.standard_normal((nodes, features), dtype=np.float32) / np.float32(math.sqrt(features))
     x += centres.astype(np.float32)[labels]
-    data = _data(x, labels, np.stack([first, second]), classes=classes, name="powerlaw-sbm")
+    data = data_of(torch.from_numpy(x), labels, np.stack([first, second]), classes=classes, name="powerlaw-sbm")
     data.parameters = {"exponent": exponent, "homophily": homophily, "average_degree": average_degree, "signal": signal}
     return data
 
 
-def _by_weight(rng: np.random.Generator, things: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
+def powerlaw_weights(rng: np.random.Generator, nodes: int, exponent: float) -> np.ndarray:
+    """Weights with a heavy tail, cut where the two heaviest nodes would have more than one edge between them."""
+    weights = (1 - rng.random(nodes)) ** (1 / (1 - exponent))
+    return np.minimum(weights, math.sqrt(nodes * weights.mean()))
+
+
+def second_ends(rng: np.random.Generator, target: np.ndarray, blocks: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """For every edge an end in its ``target`` block, drawn by weight; every block has a member."""
+    second = np.empty(target.size, dtype=np.int64)
+    by_block, by_target = np.argsort(blocks, kind="stable"), np.argsort(target, kind="stable")
+    count = int(blocks.max()) + 1
+    members = np.split(by_block, np.cumsum(np.bincount(blocks, minlength=count))[:-1])
+    edges = np.split(by_target, np.cumsum(np.bincount(target, minlength=count))[:-1])
+    for inside, asked in zip(members, edges, strict=True):
+        second[asked] = rng.permutation(by_weight(rng, inside, weights[inside], asked.size))
+    return second
+
+
+def by_weight(rng: np.random.Generator, things: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
     """``count`` independent draws with chances proportional to ``weights``, in the order of ``things``; linear."""
     return np.repeat(things, rng.multinomial(count, weights / weights.sum()))
 
@@ -143,8 +157,14 @@ def _distinct(draw: Callable[[int], np.ndarray], count: int) -> np.ndarray:
     return values
 
 
-def _data(x: np.ndarray, labels: np.ndarray, edges: np.ndarray, classes: int, name: str) -> Data:
-    arcs = both_directions(undirected_pairs(edges, labels.size), labels.size)
-    data = Data(x=torch.from_numpy(x), y=torch.from_numpy(labels.astype(np.int64)), edge_index=torch.from_numpy(arcs))
-    data.num_nodes, data.num_classes, data.directed, data.name = labels.size, classes, False, name
+def data_of(
+    x: torch.Tensor, labels: np.ndarray, edges: np.ndarray, classes: int, name: str, directed: bool = False
+) -> Data:
+    """A generated graph: distinct edges (or arcs, if it is directed) without self-loops."""
+    if directed:
+        arcs = unique_arcs(edges[:, edges[0] != edges[1]], labels.size).astype(np.int64)
+    else:
+        arcs = both_directions(undirected_pairs(edges, labels.size), labels.size)
+    data = Data(x=x, y=torch.from_numpy(labels.astype(np.int64)), edge_index=torch.from_numpy(arcs))
+    data.num_nodes, data.num_classes, data.directed, data.name = labels.size, classes, directed, name
     return data
