@@ -331,3 +331,11 @@ def test_reading_parquet_keeps_only_the_current_batch_in_memory(tmp_path):
     before = pa.total_allocated_bytes()
     held = [pa.total_allocated_bytes() - before for _ in tables.TableFile(path).batches(names, {})]
     assert max(held) < rows * len(names) * 8 / 2
+
+
+def test_parquet_text_that_is_no_utf8_is_one_line(tmp_path):
+    lengths, letters = pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\x80")
+    table = pa.table({"id": pa.StringArray.from_buffers(1, lengths, letters)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="is not text in utf8"):
+        list(TableFile(tmp_path / "t.parquet").batches(["id"], {}))

@@ -55,7 +55,9 @@ class TableFile:
                 # pre_buffer would keep every row group that has been read: memory would grow with the file
                 file = pa.parquet.ParquetFile(self.path, pre_buffer=False)
                 rows = max(1 << 14, BLOCK_CELLS // max(len(columns), 1))
-                yield from file.iter_batches(batch_size=rows, columns=list(columns))
+                for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+                    batch.validate(full=True)  # Parquet promises UTF-8 and does not check it
+                    yield batch
             else:
                 with self._open(types, list(columns)) as reader:
                     yield from reader
