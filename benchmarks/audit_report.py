@@ -17,7 +17,7 @@ from graphveil.report.audit_chart import audit_plot
 HEAD = """# Audit of every method and mode
 
 ```
-python benchmarks/audit.py --out docs/results/audit --seeds 10
+python benchmarks/audit.py --out docs/results/audit --seeds {seeds}
 graphveil audit --all --plot audit.svg        # the table alone
 ```
 
@@ -49,7 +49,8 @@ def write_page(path: Path) -> None:
 
 
 def page(body: dict[str, Any]) -> Iterator[str]:
-    yield HEAD.format(epsilon=body["epsilon"], minutes=body["seconds"] / 60, cpu=body["cpu_seconds"] / 60)
+    spent = {"minutes": body["seconds"] / 60, "cpu": body["cpu_seconds"] / 60}
+    yield HEAD.format(epsilon=body["epsilon"], seeds=max(1, len(body["sound"])), **spent)
     columns = ("epsilon_claimed", "epsilon_provable", "epsilon_observed")
     rows = [
         [a["method"], a["mode"], promise_words(a), *(number(a[c]) for c in columns), a["verdict"]]
