@@ -24,6 +24,7 @@ PAGES = (
     "docs/experiments.md",
     "docs/report.md",
     "docs/forecast.md",
+    "docs/budget.md",
 )
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered

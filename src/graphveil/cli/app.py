@@ -31,6 +31,7 @@ COMMANDS = {
     "predict": "runs:predict",
     "certificate": "runs:certificate",
     "verify": "runs:verify",
+    "budget": "budget:budget",
     "attack": "attack:attack",
     "audit": "audit:audit",
     "privatize": "privatize:privatize",

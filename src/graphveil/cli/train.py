@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from graphveil.methods.registry import AUTO
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Model
+    from graphveil.privacy.budget import BudgetBook
     from graphveil.privacy.promise import Promise
 
 WAITING = 3  # exit code: a round has to be answered first
@@ -61,6 +63,10 @@ def train(
     sign: Annotated[
         Path | None, flag("--sign KEY", "With --out: sign the run with this Ed25519 key (PEM); 'verify' checks it.")
     ] = None,
+    budget: Annotated[
+        Path | None,
+        flag("--budget BOOK", "Charge the run to this budget book, which may refuse it ('graphveil budget')."),
+    ] = None,
     no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
         bool, flag("--release-accuracy", "Release a noisy test accuracy, paid by the query nodes (ballot).")
@@ -81,6 +87,8 @@ def train(
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
     if mean_degree is not None and not 0 <= mean_degree < float("inf"):
         raise InputError(f"--mean-degree is {mean_degree:g}: give a number that is not negative")
+    if budget is not None and reports is not None:
+        raise InputError("--budget counts what a curator spends; reports are paid for by those who sent them")
     if sign is not None and out is None:
         raise InputError("--sign signs a saved run: give --out DIR")
     signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
@@ -94,7 +102,9 @@ def train(
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
             graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)
-            model = _on_graph(chosen, promise, graph, holders, out, **coins)
+            with _charged(budget, promise, out) as book:
+                promise = promise if book is None else book.completed(promise)
+                model = _on_graph(chosen, promise, graph, holders, out, book, **coins)
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
@@ -103,6 +113,8 @@ def train(
     seconds = time.perf_counter() - started
     if out is not None:
         model.save(out)
+        if budget is not None:
+            _keep_receipt(budget, model, out)
         if signer is not None:
             signer(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
@@ -113,6 +125,15 @@ def train(
         _show(result, str(model.certificate))
 
 
+def _keep_receipt(path: Path, model: Model, out: Path) -> None:
+    """Note in the folder of the run which entry of the book paid for it."""
+    from graphveil.files import write_json
+    from graphveil.privacy.budget import RECEIPT, BudgetBook
+
+    with BudgetBook(path) as book:
+        write_json(out / RECEIPT, book.receipt(model.certificate.to_json()["digest"]))
+
+
 def _signer(path: Path) -> Callable[[Path], str]:
     """What signs a saved run with the key in this file."""
     from graphveil.runs.signing import sign_run, signing_key
@@ -121,7 +142,13 @@ def _signer(path: Path) -> Callable[[Path], str]:
 
 
 def _on_graph(
-    chosen: Any, promise: Promise, graph: Graph, holders: int | None, out: Path | None, **coins: Any
+    chosen: Any,
+    promise: Promise,
+    graph: Graph,
+    holders: int | None,
+    out: Path | None,
+    book: BudgetBook | None,
+    **coins: Any,
 ) -> Model:
     from graphveil.methods.local_method import partition
     from graphveil.methods.run_folder import open_run_folder
@@ -133,8 +160,36 @@ def _on_graph(
     if out is not None:
         open_run_folder(out)
         ledger = Ledger(out / "ledger.jsonl")
-    model: Model = chosen.fit(graph, promise, ledger=ledger, plan=plan, **parties, **coins)
+    charged = {} if book is None else {"budget": book}
+    model: Model = chosen.fit(graph, promise, ledger=ledger, plan=plan, **parties, **charged, **coins)
     return model
+
+
+@contextmanager
+def _charged(path: Path | None, promise: Promise, out: Path | None) -> Iterator[BudgetBook | None]:
+    """The budget book that pays, if one is given; whoever stops the run is told what it has cost."""
+    from graphveil.privacy.budget import BudgetBook
+
+    if path is not None and promise.level in ("local", "none"):
+        raise InputError(
+            f"--budget counts what a curator spends under a promise; level {promise.level} has none to count"
+        )
+    try:
+        if path is None:
+            yield None
+            return
+        with BudgetBook(path) as book:
+            yield book
+    except KeyboardInterrupt:
+        if path is not None:
+            typer.echo(
+                f"stopped: what the run reserved stays spent; see it with 'graphveil budget show {path}'", err=True
+            )
+        elif out is not None:
+            typer.echo(f"stopped: what was released by now is in {out / 'ledger.jsonl'}, and is spent", err=True)
+        else:
+            typer.echo("stopped: noisy values may have been computed, but nothing was written or shown", err=True)
+        raise
 
 
 def _on_reports(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from graphveil.privacy.budget.book import BudgetBook
 
 OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
@@ -143,14 +146,30 @@ class PrivateMethod(Options):
         progress: Progress | None = None,
         tape: Tape | None = None,
         plan: Plan | None = None,
+        budget: BudgetBook | None = None,
     ) -> Model:
         """Train on a PyG ``Data`` object under ``promise``; noise comes from the operating system unless ``seed`` is given.
 
-        ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand.
+        ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand. ``budget``: the book of the data
+        set, which admits the run or refuses it before anything private is read.
         """
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
+        if budget is None:
+            return self._learnt(graph, plan, ledger, seed, progress, tape)
+        reservation = budget.reserve(plan, method=self.name, mode=self.mode)
+        try:
+            model = self._learnt(graph, plan, ledger, seed, progress, tape)
+        except BaseException:
+            reservation.give_up(ledger.entries)
+            raise
+        reservation.settle(ledger.entries, certificate=model.certificate.to_json()["digest"])
+        return model
+
+    def _learnt(
+        self, graph: Graph, plan: Plan, ledger: Ledger, seed: int | None, progress: Progress | None, tape: Tape | None
+    ) -> Model:
         curator = self.curator(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress or silent)

@@ -23,6 +23,7 @@ from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.model import Model
+from graphveil.privacy.budget.book import BudgetBook
 from graphveil.privacy.curator import Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
@@ -97,9 +98,12 @@ class LocalMethod(PrivateMethod):
         progress: Progress | None = None,
         tape: Tape | None = None,
         plan: Plan | None = None,
+        budget: BudgetBook | None = None,
         holders: np.ndarray | None = None,
     ) -> Model:
         """Collect and learn under a ``Local`` promise; ``holders`` names who keeps each vertex (default: one holder)."""
+        if budget is not None:
+            raise InputError(f"{self.name} has no curator: its reports are paid for by those who send them")
         if tape is not None:
             raise InputError(
                 f"{self.name} has no curator to record: audits listen to its answers (graphveil.audit.local)"
