@@ -83,6 +83,8 @@ class PromiseFlags:
 
         stated = [field.name for field in fields(self) if field.name not in ("mode", "settings", "cover_edges")]
         values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
+        if not method.supports and self.level == "node" and self.epsilon is None:
+            values["level"] = "none"  # there is nothing else it could be trained under
         return Promise.parse(**values, supported=method.supports)
 
 

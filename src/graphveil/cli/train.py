@@ -304,6 +304,7 @@ def describe(
         "test_f1": test.get("f1"),
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
+        "note": getattr(model.predictor, "note", None) or None,
         "seconds": round(seconds, 4),
         "seed": seed,
         "seeded": certificate.seeded,
@@ -328,6 +329,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
         typer.echo(f"note: {NOT_COVERED}")
+    if result["note"] is not None:
+        typer.echo(f"note: {result['note']}")
     if result["released_accuracy"] is not None:
         typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
     if result["out"] is None:

@@ -141,7 +141,7 @@ def _check_masks(masks: dict[str, np.ndarray], need_training: bool) -> None:
                 f"node {int(shared.argmax())}: masks must be disjoint"
             )
     if need_training and not masks["train"].any():
-        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.graph.random_split(data, seed=0)")
+        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.random_split(data, seed=0)")
 
 
 def _labels(y: Tensor | None, nodes: int) -> np.ndarray:

@@ -35,8 +35,25 @@ OWN_ROWS = (
     "row r of {} is for node r alone, the noise does not cover it before others: these rows stay with the curator (folder "
     "'curator' of a saved run), a prediction goes to its own node only, the other files may be published"
 )
+LITTLE = 32.0  # an epsilon above it is said to be no protection
 TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
+
+
+def _doubts(promise: Promise, facts: PublicFacts) -> Iterable[str]:
+    """What the numbers of a promise mean where they promise little."""
+    if promise.level in (Level.LOCAL, Level.NONE):
+        return
+    if not promise.private:
+        yield "epsilon inf: no noise is added and nobody is protected; this shows what the method reaches without a promise"
+        return
+    if promise.epsilon > LITTLE:
+        yield (
+            f"epsilon {promise.epsilon:g} promises next to nothing: one record may change any odds "
+            f"e^{promise.epsilon:g} times; ordinary are 0.5 to 16"
+        )
+    if promise.target_delta > (1 + 1e-9) / facts.nodes:
+        yield f"delta {promise.delta:g} is above 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
 
 
 def guarantees(*adjacencies: Adjacency, relations: Iterable[Relation] = Relation) -> frozenset[Guarantee]:
@@ -153,6 +170,10 @@ class PrivateMethod(Options):
         ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand. ``budget``: the book of the data
         set, which admits the run or refuses it before anything private is read.
         """
+        if not isinstance(data, Graph) and getattr(data, "y", 0) is None:
+            raise InputError(
+                f"data.y is missing: {self.name} learns from labels, one class per node and -1 where there is none"
+            )
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
@@ -185,16 +206,15 @@ class PrivateMethod(Options):
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The releases this method will make, for a promise it supports; the default delta is filled in."""
+        if not isinstance(promise, Promise):
+            raise InputError(f"a promise is something like graphveil.NodeLevel(epsilon=8), got {promise!r}")
         promise = promise.with_default_delta(facts.nodes)
         if promise.guarantee not in self.supports and promise.level is not Level.NONE:
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
             raise InputError(
                 f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {VERBS[self.mode]}: {known}"
             )
-        if promise.private and promise.level is not Level.LOCAL and promise.target_delta >= 1 / facts.nodes:
-            message = (
-                f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
-            )
+        for message in _doubts(promise, facts):
             warnings.warn(message, DataWarning, stacklevel=2)
         if promise.adjacency is Adjacency.EDGE_DIRECTED and not facts.directed:
             message = "these data are undirected: edge-directed protects one stored direction, not the friendship"

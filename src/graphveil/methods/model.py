@@ -15,6 +15,7 @@ from graphveil.files import write_json
 from graphveil.graph import Graph
 from graphveil.methods.alignment import IN_ORDER, NOT_ALIGNED, Order
 from graphveil.methods.run_folder import file_digests, keep_with_curator, open_run_folder, write_arrays
+from graphveil.notebook import table
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.certificate_text import SEEDED
 from graphveil.privacy.ledger import Ledger
@@ -252,6 +253,11 @@ class Model:
         """Scores that may be given to anybody because the run has paid for them, if there are any."""
         published = getattr(self.predictor, "public_logits", None)
         return None if published is None else published(self.certificate.facts.nodes)
+
+    def _repr_html_(self) -> str:
+        note = getattr(self.predictor, "note", "")
+        told = [("method", repr(self.method)), *([("note", note)] if note else [])]
+        return table("model", told) + self.certificate._repr_html_()
 
     def __repr__(self) -> str:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
+from graphveil.notebook import LEFT
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, NOT_LOCAL, VERTEX, Local, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise, Relation
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from graphveil.privacy.plan import Release
 
 LOUD = ("Gap", "BUT", "WARNING", "!!!!")
-LEFT = ' style="text-align:left;vertical-align:top"'
 SEEDED = "seeded: not for release (anyone who knows the seed can subtract the noise)"
 
 

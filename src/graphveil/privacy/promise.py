@@ -114,9 +114,15 @@ class Promise:
         # names become members: a plain "replace" equals Relation.REPLACE but is not it, and would be planned as zero-out
         for name, kind in (("level", Level), ("adjacency", Adjacency), ("relation", Relation)):
             object.__setattr__(self, name, parse_name(kind, getattr(self, name)))
-        if not (isinstance(self.epsilon, (int, float)) and self.epsilon > 0):  # NaN fails too
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if (value is not None or name == "epsilon") and (
+                isinstance(value, bool) or not isinstance(value, (int, float))
+            ):
+                raise InputError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+        if not self.epsilon > 0:  # NaN fails too
             raise InputError(f"epsilon must be positive, got {self.epsilon}; ordinary values are between 0.5 and 16")
-        if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
+        if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}; leave it out for the default")
         if self.adjacency not in ADJACENCIES[self.level]:
             allowed = ", ".join(ADJACENCIES[self.level])
