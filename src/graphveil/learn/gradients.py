@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.graph.rows import DenseRows
+from graphveil.graph.rows import DenseRows, SparseRows
 from graphveil.learn.modules import Block, Inputs, Linear, Network
 
 SLACK = 1e-10
@@ -153,6 +153,8 @@ def _accumulate(call: Call, gradient: Tensor, factors: Tensor, dropped: Tensor |
     weight, bias = call.layer.views(total)
     if isinstance(inputs, Tensor):
         torch.mm(weighted.T, inputs, out=weight)
+    elif isinstance(inputs, SparseRows) and inputs.meets_few_columns:
+        inputs.add_turned_product(weighted, weight)
     else:
         weight.copy_(inputs.transpose_matmul(weighted).T)
     if bias is not None:

@@ -16,6 +16,7 @@ Tests: ``tests/privacy/test_noise.py``, ``tests/privacy/test_samplers.py``.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import secrets
@@ -149,7 +150,9 @@ class Noise:
         if self.seed is not None:  # for research
             words = np.random.SeedSequence(self.seed).generate_state(4, np.uint32)
             key = sum(int(word) << (32 * place) for place, word in enumerate(words))
-        self._stream = np.random.Generator(AESCounter(key=key))
+        source = AESCounter(key=key)
+        called = ctypes.cast(source.ctypes.next_uint64, ctypes.c_void_p).value
+        self._stream, self._entrance = np.random.Generator(source), (called, source.ctypes.state_address)
         self._process = process  # last: another thread of a fork must not take the parent's stream for its own
 
     @property
@@ -245,24 +248,28 @@ class Noise:
 
     def add_gaussian(self, value: Any, sigma: float) -> Array:
         """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
-        return self.add(value, self.gaussian(sigma, np.shape(value)), sigma)
+        from graphveil.privacy.samplers import add_on_grid, draw_gaussian
+
+        clean = np.ascontiguousarray(value, dtype=np.float64)
+        released, cell = np.empty(np.shape(value)), grid(sigma)
+        plain, noisy = clean.reshape(-1), released.reshape(-1)
+        add = lambda part: add_on_grid(plain[part], cell, LARGEST * sigma, noisy[part])
+        draw_gaussian(sigma, cell, noisy, self._words, add)
+        return released
 
     def add_laplace(self, value: Any, scale: float) -> Array:
         """``value`` plus Laplace noise of this scale on every entry, all on the grid."""
         return self.add(value, self.laplace(scale, np.shape(value)), scale)
 
     def add(self, value: Any, noise: Array, scale: float) -> Array:
-        """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid."""
-        cell = grid(scale)
-        rounded = np.array(value, dtype=np.float64)
-        if rounded.shape != noise.shape:
-            raise PrivacyError(f"the value has shape {rounded.shape}, the noise {noise.shape}; nothing was released")
-        np.clip(rounded, -LARGEST * scale, LARGEST * scale, out=rounded)
-        rounded *= 1 / cell
-        np.rint(rounded, out=rounded)
-        rounded *= cell
-        rounded += noise
-        return rounded
+        """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid, in the place of this noise."""
+        from graphveil.privacy.samplers import add_on_grid
+
+        clean = np.ascontiguousarray(value, dtype=np.float64)
+        if clean.shape != noise.shape:
+            raise PrivacyError(f"the value has shape {clean.shape}, the noise {noise.shape}; nothing was released")
+        add_on_grid(clean.reshape(-1), grid(scale), LARGEST * scale, noise.reshape(-1))
+        return noise
 
     def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:
         noise = np.empty(shape)
@@ -271,4 +278,9 @@ class Noise:
 
     def _words(self, number: int) -> NDArray[np.uint64]:
         """So many secret 64-bit words."""
-        return np.asarray(self._generator.bit_generator.random_raw(number))
+        from graphveil.privacy.samplers import fill_words
+
+        drawn, source = np.empty(number, dtype=np.uint64), self._generator.bit_generator
+        with source.lock:
+            fill_words(*self._entrance, drawn)
+        return drawn

@@ -30,7 +30,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 CELL_BITS, INDEX_BITS = 33, 11
@@ -47,6 +49,7 @@ BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Stream = Callable[[int], Words]  # so many secret 64-bit words
+Onto = Callable[[slice], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +115,37 @@ def laplace_table(scale: float) -> Table:
     return Table.of(scale, weights)
 
 
-def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
-    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
+def draw_gaussian(scale: float, cell: float, out: Array, words: Stream, onto: Onto | None = None) -> None:
+    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two.
+
+    ``onto``: called with each part of ``out`` once it is filled, while it is in the cache.
+    """
     table, place = gaussian_table(scale / cell), 0
+    proposals, odd = np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
     while place < len(out):
-        batch, at = words(min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)), 0
+        start, batch, at = place, words(min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)), 0
+        _propose(batch, table.scale, cell, table.keep, table.other, table.cells, proposals, odd)
         while place < len(out) and at + SPARE < len(batch):
             place, at, tail = _gaussian(
-                batch, at, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place
+                batch,
+                at,
+                table.scale,
+                cell,
+                table.keep,
+                table.more,
+                table.other,
+                table.cells,
+                out,
+                place,
+                proposals,
+                odd,
             )
             if tail and place < len(out):
                 magnitude = _beyond(table, words)
                 out[place] = tail * magnitude * cell
                 place += magnitude > 0
+        if onto is not None:
+            onto(slice(start, place))
 
 
 def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
@@ -168,6 +189,25 @@ def _shows(chance: float, words: Stream) -> bool:
     return int(words(1)[0]) >> 1 < below
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _call(context: Any, address: Any, state: Any) -> Any:
+    """The C function at ``address`` of one pointer, with ``state``: how bit generators of numpy hand out their words."""
+
+    def built(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(64)
+        function = builder.inttoptr(arguments[0], ir.FunctionType(word, [pointer]).as_pointer())
+        return builder.call(function, [builder.inttoptr(arguments[1], pointer)])
+
+    return types.uint64(types.intp, types.intp), built
+
+
+@njit(cache=True)
+def fill_words(address: int, state: int, out: Any) -> None:
+    """Fill ``out`` from a bit generator: what ``random_raw`` does, in half the time."""
+    for at in range(len(out)):
+        out[at] = _call(address, state)
+
+
 SPARE = 2  # words after the first that one draw may read
 # How an entry is chosen is written out in both loops: as a function it becomes a branch to be guessed, twice as slow.
 
@@ -192,13 +232,70 @@ def _accepted(words: Any, word: Any, at: Any, a: Any) -> Any:
     return further < (below - whole) * 9007199254740992.0, at + 1
 
 
+# Nearly every word is a number by itself: these are made in two passes without a branch, and copied; `odd` marks the others.
+
+
+@njit(cache=True)
+def _choose(words: Any, keep: Any, other: Any, entries: Any, odd: Any) -> None:
+    """The entry that every word leads to, and whether it takes a further word to tell."""
+    for at in range(len(words)):
+        chosen, low = words[at] >> np.uint64(53), (words[at] >> np.uint64(42)) & np.uint64(1023)
+        kept = keep[chosen]
+        gone = np.uint64(0) - np.uint64(
+            low >= kept
+        )  # all bits or none: a branch would be guessed wrong half of the time
+        entries[at] = np.float64(np.int64(chosen ^ ((chosen ^ np.uint64(other[chosen])) & gone)))
+        odd[at] = low == kept
+    odd[len(words) : len(words) + 8] = 1
+
+
+@njit(cache=True)
+def _propose(words: Any, scale: float, cell: float, keep: Any, other: Any, cells: int, entries: Any, odd: Any) -> None:
+    """The number that every word makes, and whether it takes more than this word to accept it."""
+    _choose(words, keep, other, entries, odd)
+    half, beyond = 0.5 / scale / scale, np.float64(cells)
+    for at in range(len(words)):
+        word, near = words[at], entries[at] * 8589934592.0
+        beside = np.float64(np.int64((word >> np.uint64(9)) & np.uint64((1 << 33) - 1)))
+        a = beside * (beside + 2.0 * near) * half
+        bits, k = np.float64(np.int64(word & np.uint64(511))), near + beside
+        odd[at] |= (entries[at] == beyond) | (bits >= (1.0 - a) * 512.0 - 1.0) | (k == 0.0)
+        entries[at] = (-k if (word >> np.uint64(52)) & np.uint64(1) else k) * cell
+
+
 @njit(cache=True)
 def _gaussian(
-    words: Any, at: int, scale: float, cell: float, keep: Any, more: Any, other: Any, cells: int, out: Any, place: int
+    words: Any,
+    at: int,
+    scale: float,
+    cell: float,
+    keep: Any,
+    more: Any,
+    other: Any,
+    cells: int,
+    out: Any,
+    place: int,
+    proposals: Any,
+    odd: Any,
 ) -> tuple[int, int, int]:
     """From ``at`` on, fill ``out`` from ``place`` on; stops where a number beyond the table is due, with its sign."""
-    half = 0.5 / scale / scale
-    while place < len(out) and at + SPARE < len(words):
+    half, last = 0.5 / scale / scale, len(words) - SPARE
+    while place < len(out) and at < last:
+        if not odd[at]:
+            if at + 8 <= last and place + 8 <= len(out):
+                taken = 0
+                for step in range(8):
+                    taken += odd[at + step]
+                if not taken:
+                    for step in range(8):
+                        out[place + step] = proposals[at + step]
+                    place += 8
+                    at += 8
+                    continue
+            out[place] = proposals[at]
+            place += 1
+            at += 1
+            continue
         word = words[at]
         at += 1
         chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
@@ -218,6 +315,17 @@ def _gaussian(
         out[place] = np.float64(-k if minus else k) * cell
         place += 1
     return place, at, 0
+
+
+@njit(cache=True)
+def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
+    """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
+    inverse = 1 / cell
+    for at in range(len(noise)):
+        moved = value[at]  # what is not a number stays so
+        moved = most if moved > most else moved
+        moved = -most if moved < -most else moved
+        noise[at] += np.rint(moved * inverse) * cell
 
 
 @njit(cache=True)
