@@ -115,12 +115,12 @@ class SparseRows:
         times_turned(self.values.indptr, self.values.indices, self.values.data, turned, product)
         return tensor(product)
 
-    def add_turned_product(self, gradient: Tensor, out: Tensor) -> None:
-        """Add ``gradient.T @ X`` to ``out`` of shape ``(k, d)``, in place."""
-        from graphveil.graph.kernels.sparse_rows import add_turned_product
+    def turned_product(self, gradient: Tensor, out: Tensor) -> None:
+        """Write ``gradient.T @ X`` into ``out`` of shape ``(k, d)``."""
+        from graphveil.graph.kernels.sparse_rows import turned_product
 
         values = self.values
-        add_turned_product(values.indptr, values.indices, values.data, gradient.numpy(force=True), out.numpy())
+        turned_product(values.indptr, values.indices, values.data, gradient.numpy(force=True), out.numpy())
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
         if not self._columns:  # about twice as fast as multiplying by the CSC view, every step

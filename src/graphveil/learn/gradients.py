@@ -107,7 +107,9 @@ def clipped_gradient_sum(
         factors = torch.where(finite, squares.rsqrt().mul_(clip * (1 - SLACK)).clamp_(max=1.0), 0.0)
     dropped = None if bool(finite.all()) else ~finite
 
-    total = torch.zeros_like(network.parameters) if out is None else out.zero_()
+    total = torch.empty_like(network.parameters) if out is None else out
+    if len(used) < len(network.layers):
+        total.zero_()  # else every layer writes all of its part
     for call, gradient in used:
         _accumulate(call, gradient, factors, dropped, total)
     return total
@@ -154,7 +156,7 @@ def _accumulate(call: Call, gradient: Tensor, factors: Tensor, dropped: Tensor |
     if isinstance(inputs, Tensor):
         torch.mm(weighted.T, inputs, out=weight)
     elif isinstance(inputs, SparseRows) and inputs.meets_few_columns:
-        inputs.add_turned_product(weighted, weight)
+        inputs.turned_product(weighted, weight)
     else:
         weight.copy_(inputs.transpose_matmul(weighted).T)
     if bias is not None:

@@ -37,11 +37,11 @@ class Adam:
     def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
         if not self._moments:
             self._moments = np.zeros(parameters.numel()), np.zeros(parameters.numel())
-        self._step += 1
+        (first, second), self._step = self._moments, self._step + 1
         # Corrected, sqrt(v) is sqrt(second) / root, so both corrections fit into two scalars.
         root = math.sqrt(1 - BETA2**self._step)
         rate, floor = self._rate * root / (1 - BETA1**self._step), 1e-8 * root
-        adam_step(parameters.numpy(), gradient.numpy(), divisor, *self._moments, BETA1, BETA2, rate, floor)
+        adam_step(parameters.numpy(), gradient.numpy(), divisor, first, second, BETA1, BETA2, rate, floor)
 
 
 class GlobalMoment:

@@ -16,19 +16,21 @@ Tests: ``tests/privacy/test_noise.py``, ``tests/privacy/test_samplers.py``.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from graphveil.errors import InputError, PrivacyError
+
+if TYPE_CHECKING:
+    from graphveil.privacy.samplers import Stream
 
 GRID_BITS = 40
 ERROR = 1e-13  # relative, of the probability of every number that is drawn
@@ -145,14 +147,14 @@ class Noise:
         self.seed = seed
         self._start()
 
+    _held: Stream | None
+
     def _start(self) -> None:
         process, key = _process(), secrets.randbits(KEY_BITS)
         if self.seed is not None:  # for research
             words = np.random.SeedSequence(self.seed).generate_state(4, np.uint32)
             key = sum(int(word) << (32 * place) for place, word in enumerate(words))
-        source = AESCounter(key=key)
-        called = ctypes.cast(source.ctypes.next_uint64, ctypes.c_void_p).value
-        self._stream, self._entrance = np.random.Generator(source), (called, source.ctypes.state_address)
+        self._stream, self._held = np.random.Generator(AESCounter(key=key)), None
         self._process = process  # last: another thread of a fork must not take the parent's stream for its own
 
     @property
@@ -198,7 +200,8 @@ class Noise:
         halvings = np.zeros(size)
         going = np.arange(size)
         while going.size:
-            leading = self._words(going.size) >> np.uint64(11)  # 53 bits
+            with self._words.lock:
+                leading = self._words(going.size) >> np.uint64(11)  # 53 bits
             halvings[going] += np.where(leading == 0, 53, 53 - np.frexp(leading.astype(np.float64))[1])
             going = going[leading == 0]
         return -np.log1p(-np.ldexp(1 + self.uniform(size), -1 - halvings.astype(np.int64)))
@@ -248,13 +251,11 @@ class Noise:
 
     def add_gaussian(self, value: Any, sigma: float) -> Array:
         """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
-        from graphveil.privacy.samplers import add_on_grid, draw_gaussian
+        from graphveil.privacy.samplers import draw_gaussian
 
-        clean = np.ascontiguousarray(value, dtype=np.float64)
-        released, cell = np.empty(np.shape(value)), grid(sigma)
-        plain, noisy = clean.reshape(-1), released.reshape(-1)
-        add = lambda part: add_on_grid(plain[part], cell, LARGEST * sigma, noisy[part])
-        draw_gaussian(sigma, cell, noisy, self._words, add)
+        clean, released = np.ascontiguousarray(value, dtype=np.float64), np.empty(np.shape(value))
+        with self._words.lock:
+            draw_gaussian(sigma, grid(sigma), released.reshape(-1), self._words, clean.reshape(-1), LARGEST * sigma)
         return released
 
     def add_laplace(self, value: Any, scale: float) -> Array:
@@ -273,14 +274,16 @@ class Noise:
 
     def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:
         noise = np.empty(shape)
-        draw(scale, grid(scale), noise.reshape(-1), self._words)
+        with self._words.lock:
+            draw(scale, grid(scale), noise.reshape(-1), self._words)
         return noise
 
-    def _words(self, number: int) -> NDArray[np.uint64]:
-        """So many secret 64-bit words."""
-        from graphveil.privacy.samplers import fill_words
+    @property
+    def _words(self) -> Stream:
+        """Secret 64-bit words of this process; to be taken under its lock."""
+        from graphveil.privacy.samplers import Stream
 
-        drawn, source = np.empty(number, dtype=np.uint64), self._generator.bit_generator
-        with source.lock:
-            fill_words(*self._entrance, drawn)
-        return drawn
+        source = self._generator.bit_generator
+        if self._held is None:
+            self._held = Stream(source)
+        return self._held

@@ -23,8 +23,8 @@ Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -48,8 +48,22 @@ BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
-Stream = Callable[[int], Words]  # so many secret 64-bit words
-Onto = Callable[[slice], None]
+NOTHING = np.empty(0)
+
+
+class Stream:
+    """Secret 64-bit words of a bit generator; ``address``, ``state``: its C function and that one's argument, for loops."""
+
+    def __init__(self, source: Any) -> None:
+        self.address: Any = ctypes.cast(source.ctypes.next_uint64, ctypes.c_void_p).value
+        self.state: Any = source.ctypes.state_address
+        self.lock = source.lock
+        self._source = source  # its state must live as long as the addresses
+
+    def __call__(self, number: int) -> Words:
+        drawn = np.empty(number, dtype=np.uint64)
+        fill_words(self.address, self.state, drawn)
+        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,37 +129,40 @@ def laplace_table(scale: float) -> Table:
     return Table.of(scale, weights)
 
 
-def draw_gaussian(scale: float, cell: float, out: Array, words: Stream, onto: Onto | None = None) -> None:
+def draw_gaussian(
+    scale: float, cell: float, out: Array, words: Stream, value: Array = NOTHING, most: float = 0.0
+) -> None:
     """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two.
 
-    ``onto``: called with each part of ``out`` once it is filled, while it is in the cache.
+    ``value``: added to the noise, moved to -most .. most and rounded to whole cells, part by part while these are in the cache.
     """
-    table, place = gaussian_table(scale / cell), 0
-    proposals, odd = np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
-    while place < len(out):
-        start, batch, at = place, words(min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)), 0
-        _propose(batch, table.scale, cell, table.keep, table.other, table.cells, proposals, odd)
-        while place < len(out) and at + SPARE < len(batch):
-            place, at, tail = _gaussian(
-                batch,
-                at,
-                table.scale,
-                cell,
-                table.keep,
-                table.more,
-                table.other,
-                table.cells,
-                out,
-                place,
-                proposals,
-                odd,
-            )
-            if tail and place < len(out):
-                magnitude = _beyond(table, words)
-                out[place] = tail * magnitude * cell
-                place += magnitude > 0
-        if onto is not None:
-            onto(slice(start, place))
+    table, place, at, end, added = gaussian_table(scale / cell), 0, 0, 0, 0
+    batch, proposals, odd = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
+    while added < len(out):
+        place, at, end, tail, added = _gaussian(
+            words.address,
+            words.state,
+            batch,
+            at,
+            end,
+            table.scale,
+            cell,
+            table.keep,
+            table.more,
+            table.other,
+            table.cells,
+            out,
+            place,
+            proposals,
+            odd,
+            value,
+            most,
+            added,
+        )
+        if tail and place < len(out):
+            magnitude = _beyond(table, words)
+            out[place] = tail * magnitude * cell
+            place += magnitude > 0
 
 
 def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
@@ -205,7 +222,18 @@ def _call(context: Any, address: Any, state: Any) -> Any:
 def fill_words(address: int, state: int, out: Any) -> None:
     """Fill ``out`` from a bit generator: what ``random_raw`` does, in half the time."""
     for at in range(len(out)):
-        out[at] = _call(address, state)
+        out[at] = _call(address, state)  # type: ignore[call-arg]
+
+
+@njit(cache=True)
+def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
+    """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
+    inverse = 1 / cell
+    for at in range(len(noise)):
+        moved = value[at]  # what is not a number stays so
+        moved = most if moved > most else moved
+        moved = -most if moved < -most else moved
+        noise[at] += np.rint(moved * inverse) * cell
 
 
 SPARE = 2  # words after the first that one draw may read
@@ -236,9 +264,9 @@ def _accepted(words: Any, word: Any, at: Any, a: Any) -> Any:
 
 
 @njit(cache=True)
-def _choose(words: Any, keep: Any, other: Any, entries: Any, odd: Any) -> None:
+def _choose(words: Any, end: int, keep: Any, other: Any, entries: Any, odd: Any) -> None:
     """The entry that every word leads to, and whether it takes a further word to tell."""
-    for at in range(len(words)):
+    for at in range(end):
         chosen, low = words[at] >> np.uint64(53), (words[at] >> np.uint64(42)) & np.uint64(1023)
         kept = keep[chosen]
         gone = np.uint64(0) - np.uint64(
@@ -246,15 +274,14 @@ def _choose(words: Any, keep: Any, other: Any, entries: Any, odd: Any) -> None:
         )  # all bits or none: a branch would be guessed wrong half of the time
         entries[at] = np.float64(np.int64(chosen ^ ((chosen ^ np.uint64(other[chosen])) & gone)))
         odd[at] = low == kept
-    odd[len(words) : len(words) + 8] = 1
+    odd[end : end + 8] = 1
 
 
 @njit(cache=True)
-def _propose(words: Any, scale: float, cell: float, keep: Any, other: Any, cells: int, entries: Any, odd: Any) -> None:
-    """The number that every word makes, and whether it takes more than this word to accept it."""
-    _choose(words, keep, other, entries, odd)
+def _propose(words: Any, end: int, scale: float, cell: float, cells: int, entries: Any, odd: Any) -> None:
+    """The number of every word in place of its entry, and whether it takes more than this word to accept it."""
     half, beyond = 0.5 / scale / scale, np.float64(cells)
-    for at in range(len(words)):
+    for at in range(end):
         word, near = words[at], entries[at] * 8589934592.0
         beside = np.float64(np.int64((word >> np.uint64(9)) & np.uint64((1 << 33) - 1)))
         a = beside * (beside + 2.0 * near) * half
@@ -265,8 +292,11 @@ def _propose(words: Any, scale: float, cell: float, keep: Any, other: Any, cells
 
 @njit(cache=True)
 def _gaussian(
+    address: int,
+    state: int,
     words: Any,
     at: int,
+    end: int,
     scale: float,
     cell: float,
     keep: Any,
@@ -277,55 +307,57 @@ def _gaussian(
     place: int,
     proposals: Any,
     odd: Any,
-) -> tuple[int, int, int]:
-    """From ``at`` on, fill ``out`` from ``place`` on; stops where a number beyond the table is due, with its sign."""
-    half, last = 0.5 / scale / scale, len(words) - SPARE
-    while place < len(out) and at < last:
-        if not odd[at]:
-            if at + 8 <= last and place + 8 <= len(out):
-                taken = 0
-                for step in range(8):
-                    taken += odd[at + step]
-                if not taken:
+    value: Any,
+    most: float,
+    added: int,
+) -> tuple[int, int, int, int, int]:
+    """Fill ``out`` from ``place`` on with words from ``at`` on; stops where a number beyond the table is due, with its sign."""
+    half = 0.5 / scale / scale
+    while True:
+        last = end - SPARE
+        while place < len(out) and at < last:
+            if not odd[at]:
+                if at + 8 <= last and place + 8 <= len(out):
+                    taken = 0
                     for step in range(8):
-                        out[place + step] = proposals[at + step]
-                    place += 8
-                    at += 8
-                    continue
-            out[place] = proposals[at]
+                        taken += odd[at + step]
+                    if not taken:
+                        for step in range(8):
+                            out[place + step] = proposals[at + step]
+                        place += 8
+                        at += 8
+                        continue
+                out[place] = proposals[at]
+                place += 1
+                at += 1
+                continue
+            word = words[at]
+            at += 1
+            chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
+            entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
+            if low == keep[chosen]:
+                entry = chosen if words[at] < more[chosen] else entry
+                at += 1
+            minus = (word >> np.uint64(52)) & np.uint64(1)
+            if entry == np.uint64(cells):
+                return place, at, end, -1 if minus else 1, added
+            offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
+            near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
+            accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
+            k = np.int64((entry << np.uint64(33)) + offset)
+            if not accepted or (k == 0 and minus):
+                continue
+            out[place] = np.float64(-k if minus else k) * cell
             place += 1
-            at += 1
-            continue
-        word = words[at]
-        at += 1
-        chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
-        entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
-        if low == keep[chosen]:
-            entry = chosen if words[at] < more[chosen] else entry
-            at += 1
-        minus = (word >> np.uint64(52)) & np.uint64(1)
-        if entry == np.uint64(cells):
-            return place, at, -1 if minus else 1
-        offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
-        near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
-        accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
-        k = np.int64((entry << np.uint64(33)) + offset)
-        if not accepted or (k == 0 and minus):
-            continue
-        out[place] = np.float64(-k if minus else k) * cell
-        place += 1
-    return place, at, 0
-
-
-@njit(cache=True)
-def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
-    """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
-    inverse = 1 / cell
-    for at in range(len(noise)):
-        moved = value[at]  # what is not a number stays so
-        moved = most if moved > most else moved
-        moved = -most if moved < -most else moved
-        noise[at] += np.rint(moved * inverse) * cell
+        if len(value):
+            add_on_grid(value[added:place], cell, most, out[added:place])
+        added = place
+        if place == len(out):
+            return place, at, end, 0, added
+        at, end = 0, min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)
+        fill_words(address, state, words[:end])
+        _choose(words, end, keep, other, proposals, odd)
+        _propose(words, end, scale, cell, cells, proposals, odd)
 
 
 @njit(cache=True)

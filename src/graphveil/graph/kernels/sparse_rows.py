@@ -9,34 +9,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 
 @njit(cache=True)
 def times_turned(indptr: Any, indices: Any, data: Any, weight: Any, out: Any) -> None:
     """``out = X @ weight.T`` for X in CSR and ``weight`` of shape (k, d); terms of a row are added in their order."""
-    paired = len(weight) // 2 * 2
-    for column in range(0, paired, 2):
-        left, right = weight[column], weight[column + 1]
+    near = np.empty(weight.shape[1])
+    for column in range(len(weight)):
+        near[:] = weight[column]  # in order: to fetch entries as they come would wait for each of them
         for row in range(len(out)):
-            a = b = 0.0
+            total = 0.0
             for at in range(indptr[row], indptr[row + 1]):
-                a += data[at] * left[indices[at]]
-                b += data[at] * right[indices[at]]
-            out[row, column], out[row, column + 1] = a, b
-    for column in range(paired, len(weight)):
-        for row in range(len(out)):
-            a = 0.0
-            for at in range(indptr[row], indptr[row + 1]):
-                a += data[at] * weight[column, indices[at]]
-            out[row, column] = a
+                total += data[at] * near[indices[at]]
+            out[row, column] = total
 
 
 @njit(cache=True)
-def add_turned_product(indptr: Any, indices: Any, data: Any, gradient: Any, out: Any) -> None:
-    """``out += gradient.T @ X`` for X in CSR, ``gradient`` of shape (n, k) and ``out`` of shape (k, d)."""
+def turned_product(indptr: Any, indices: Any, data: Any, gradient: Any, out: Any) -> None:
+    """``out = gradient.T @ X`` for X in CSR, ``gradient`` of shape (n, k) and ``out`` of shape (k, d)."""
     for column in range(len(out)):
         part = out[column]
+        part[:] = 0.0
         for row in range(len(gradient)):
             factor = gradient[row, column]
             for at in range(indptr[row], indptr[row + 1]):
