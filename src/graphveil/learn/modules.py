@@ -23,13 +23,13 @@ from graphveil.errors import InputError
 from graphveil.graph.rows import Rows
 
 Block: TypeAlias = Tensor | Rows
-Inputs: TypeAlias = Block | Sequence[Block]
+Inputs: TypeAlias = Block | list[Block] | tuple[Block, ...]
 """What a network reads: a tensor, feature rows, or a tuple of these (one per branch)."""
 
 
 def blocks_of(inputs: Inputs, count: int | None = None) -> list[Block]:
     """The single inputs; ``count``: how many the network reads."""
-    blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
+    blocks = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if count not in (None, len(blocks)):
         raise InputError(f"the network reads {count} inputs, it was given {len(blocks)}")
     return blocks
@@ -39,7 +39,7 @@ def take(inputs: Inputs, index: np.ndarray) -> Inputs:
     """The examples with these numbers, in every branch."""
     chosen = torch.from_numpy(np.asarray(index))
     taken = [block[chosen] if isinstance(block, Tensor) else block.take(index) for block in blocks_of(inputs)]
-    return taken[0] if isinstance(inputs, Tensor | Rows) else tuple(taken)
+    return tuple(taken) if isinstance(inputs, list | tuple) else taken[0]
 
 
 class Linear:
