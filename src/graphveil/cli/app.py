@@ -28,7 +28,7 @@ COMMANDS = {
     "train": "train:train",
     "plan": "plan:plan",
     "forecast": "forecast:forecast",
-    "predict": "runs:predict",
+    "predict": "predict:predict",
     "certificate": "runs:certificate",
     "verify": "runs:verify",
     "budget": "budget:budget",

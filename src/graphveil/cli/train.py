@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.promise import Promise
 
 WAITING = 3  # exit code: a round has to be answered first
+FEW_CLASSES = 12  # whose recall fits on a line
 NOT_COVERED = (
     "accuracies are exact figures on private labels; the promise does not cover them (--no-evaluate leaves them out)"
 )
@@ -54,7 +55,7 @@ def train(
         flag("--mean-degree D", "With --reports: contacts per person on average, if public; some methods plan by it."),
     ] = None,
     prepare: opt.Prepare = None,
-    split: opt.Split = "random",
+    split: opt.Split = "auto",
     holders: Annotated[
         int | None, flag("--holders N", "Level local: so many parties hold the vertices (default: one).")
     ] = None,
@@ -282,7 +283,7 @@ def describe(
 
     certificate = model.certificate
     promise = certificate.promise
-    test, validation = (_scores(model, graph, kind) for kind in ("query", "calibration"))
+    test, validation = (_figures(model.scores, graph, kind) for kind in ("query", "calibration"))
     return {
         "method": certificate.method,
         "dataset": dataset,
@@ -302,6 +303,7 @@ def describe(
         "val_accuracy": validation.get("accuracy"),
         "test_accuracy": test.get("accuracy"),
         "test_f1": test.get("f1"),
+        "test_recall": _figures(model.recalls, graph, "query") or None,
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
         "note": getattr(model.predictor, "note", None) or None,
@@ -312,11 +314,11 @@ def describe(
     }
 
 
-def _scores(model: Any, graph: Any, kind: str) -> dict[str, float]:
+def _figures(measure: Callable[..., dict[str, float]], graph: Any, kind: str) -> dict[str, float]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the graph it was trained on: its rows are in order
-            return {} if graph is None else dict(model.scores(graph, kind))
+            return {} if graph is None else measure(graph, kind)
     except InputError:  # nobody of this kind has a label
         return {}
 
@@ -328,6 +330,9 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     if result["test_accuracy"] is not None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
+        found = ", ".join(f"{name} {_percent(share)}" for name, share in result["test_recall"].items())
+        if len(result["test_recall"]) <= FEW_CLASSES:
+            typer.echo(f"recall by class: {found}")
         typer.echo(f"note: {NOT_COVERED}")
     if result["note"] is not None:
         typer.echo(f"note: {result['note']}")

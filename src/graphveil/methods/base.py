@@ -197,7 +197,7 @@ class PrivateMethod(Options):
         public, assumptions = self.statements(plan)
         assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
         model = self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
-        return model.ordered_by(graph.ids)
+        return model.ordered_by(graph.ids).naming(graph.class_names)
 
     def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:
         """What a finished run returns; ``told`` as for :meth:`Certificate.of`."""

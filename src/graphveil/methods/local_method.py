@@ -112,7 +112,7 @@ class LocalMethod(PrivateMethod):
         plan = self.planned(self.facts_for(graph, promise), promise, plan)
         clients = self.clients(graph, plan, Noise(seed), holders)
         server = Server(plan, graph.masks, clients, public_coins(seed), ledger or Ledger(), progress)
-        return self.fit_server(server, seed=seed, notes=graph.notes).ordered_by(graph.ids)
+        return self.fit_server(server, seed=seed, notes=graph.notes).ordered_by(graph.ids).naming(graph.class_names)
 
     def fit_reports(
         self,

@@ -76,22 +76,28 @@ class Model:
         certificate: Certificate,
         ids: Sequence[str] | None = None,
         order: Order | None = None,
+        class_names: Sequence[str] | None = None,
     ) -> None:
         self.method = method
         self.predictor = predictor
         self.certificate = certificate
         self.ids = None if ids is None else tuple(ids)
         self.order = order if ids is None else Order.of(ids)
+        self.class_names = None if class_names is None else tuple(class_names)
 
     def of(self, ids: Sequence[str]) -> Model:
         """The same model for slots with these ids, which its reports have and its folder keeps as they are."""
-        return Model(self.method, self.predictor, self.certificate, ids)
+        return Model(self.method, self.predictor, self.certificate, ids, class_names=self.class_names)
 
     def ordered_by(self, ids: Iterable[str] | None) -> Model:
         """The same model for slots with these private ids, if there are any: it can recognise them, not tell them."""
         if ids is None:
             return self
-        return Model(self.method, self.predictor, self.certificate, order=Order.of(ids))
+        return Model(self.method, self.predictor, self.certificate, order=Order.of(ids), class_names=self.class_names)
+
+    def naming(self, class_names: Sequence[str] | None) -> Model:
+        """The same model with what its classes are called."""
+        return Model(self.method, self.predictor, self.certificate, self.ids, self.order, class_names)
 
     @property
     def reads_slots(self) -> bool:
@@ -158,17 +164,27 @@ class Model:
         """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
         from sklearn.metrics import f1_score
 
+        guess, truth = self._compared(data, kind, access)
+        return {
+            "accuracy": float(np.mean(guess == truth)),
+            "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
+        }
+
+    def recalls(self, data: Any, kind: str = "query", access: str = "own-row") -> dict[str, float]:
+        """By class that occurs, the exact share of its members that were found; not covered by the promise."""
+        guess, truth = self._compared(data, kind, access)
+        names = self.class_names or tuple(map(str, range(self.certificate.facts.classes)))
+        return {names[label]: float(np.mean(guess[truth == label] == label)) for label in np.unique(truth)}
+
+    def _compared(self, data: Any, kind: str, access: str) -> tuple[np.ndarray, np.ndarray]:
+        """Predicted and true classes of the labelled nodes of one kind."""
         if kind != "train" and kind in self.method.learns_from:
             raise InputError(f"{self.method.name} learns from {kind} nodes, too: an accuracy on them says nothing")
         graph = as_graph(data)
         chosen = graph.masks[kind] & (graph.labels >= 0)
         if not chosen.any():
             raise InputError(f"there is no labelled {kind} node to score on")
-        guess, truth = self.predict(graph, access).numpy()[chosen], graph.labels[chosen]
-        return {
-            "accuracy": float(np.mean(guess == truth)),
-            "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
-        }
+        return self.predict(graph, access).numpy()[chosen], graph.labels[chosen]
 
     def save(self, path: str | Path) -> None:
         """Write certificate, ledger, configuration and released arrays into the folder ``path``.
@@ -189,6 +205,7 @@ class Model:
             "method": self.method.name,
             "parameters": self.method.get_params(),
             "predictor": self.predictor.config(),
+            **({} if self.class_names is None else {"class_names": list(self.class_names)}),
         }
         if self.certificate.own_rows:
             config["own_rows"] = kept

@@ -50,6 +50,7 @@ def load_model(path: str | Path) -> Model:
         ids = read_json(folder / "ids.json") if (folder / "ids.json").exists() else None
         kept = folder / CURATOR / IDS
         order = Order.from_json(read_json(kept)) if kept.exists() else None
-        return Model(method, method.restore(config["predictor"], arrays), certificate, ids, order)
+        names = config.get("class_names")
+        return Model(method, method.restore(config["predictor"], arrays), certificate, ids, order, names)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.errors import InputError
+from graphveil.errors import DataWarning, InputError
 from graphveil.graph.data import splits
 from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists, step_of
@@ -27,7 +28,10 @@ from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
 GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm, stand_in), strict=True))
-SPLITS = ("random", "stratified", "per-class", "official", "inductive", "paper")
+SPLITS = ("random", "stratified", "per-class", "official", "inductive", "labelled", "auto", "paper")
+MOSTLY_UNLABELLED = (
+    "most nodes have no label: labelled ones teach and calibrate, the others are asked about (--split labelled)"
+)
 
 
 def load_dataset(
@@ -51,7 +55,9 @@ def load_dataset(
         seed: of the split, and of generated graphs.
         split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
             in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
-            cut), or ``paper`` (what the paper named by ``prepare`` does); shares as in ``random:50/25/25``.
+            cut), ``labelled`` (labelled nodes teach and calibrate, the others are asked about), ``auto`` (``labelled``
+            for a file in which most nodes have no label, else ``random``), or ``paper`` (what the paper named by
+            ``prepare`` does); shares as in ``random:50/25/25``.
         fractions: train, validation and test shares.
         prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
@@ -76,6 +82,10 @@ def load_dataset(
     if max_degree is not None:
         data = cut_lists(data, max_degree, seed)
         splits.add_note(data, MAX_DEGREE_NOTE.format(max_degree))
+    if split == "auto":
+        split = "labelled" if name.endswith(".npz") and splits.mostly_unlabelled(data) else "random"
+        if split == "labelled":
+            warnings.warn(MOSTLY_UNLABELLED, DataWarning, stacklevel=2)
     data = _split(data, split, seed, fractions, variant)
     if card is not None and data.get("y") is not None and (unlabelled := data.y == UNLABELLED).any():
         for mask in MASKS:
@@ -154,6 +164,8 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
 
 def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
     split, fractions = _split_of(split, fractions, variant)
+    if split == "labelled":
+        return splits.labelled_split(data, seed, fractions or splits.FRACTIONS)
     if split == "official":
         count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
         return splits.official_split(data, seed % count)
