@@ -107,7 +107,7 @@ def test_files_that_are_no_store_are_one_line(tmp_path):
         with pytest.raises(InputError, match=word):
             Store(path, must_exist=True)
     (tmp_path / "bad.jsonl").write_text('{"a": 1}\n')
-    with pytest.raises(InputError, match="does not hold rows"):
+    with pytest.raises(InputError, match="line 1: no method"):
         read_rows(tmp_path / "bad.jsonl")
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.options import flag
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.report.pages import Outcome
 
 
 def report(
@@ -84,7 +90,21 @@ def _pages(folder: Path, as_json: bool) -> None:
     from graphveil.report.pages import refresh
 
     with opt.progress_bar() as progress:
-        found = refresh(folder, progress)
+        found = refresh(folder, _here, progress)
     if not found:
         raise InputError(f"{folder}: no page has a table or picture with the command that makes it")
     opt.show(found if as_json else "\n".join(f"{page}: {count} made again" for page, count in found.items()))
+
+
+def _here(words: Sequence[str], folder: Path) -> Outcome:
+    """Another command of this program, in this process: what it would have printed in that folder."""
+    from graphveil.cli.app import main
+    from graphveil.report.pages import Outcome
+
+    out, error, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            main(list(words))
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Outcome(code, out.getvalue(), error.getvalue())
