@@ -10,7 +10,7 @@ from graphveil.privacy.local import Openness
 from graphveil.privacy.promise import Adjacency, Level
 
 Row = Mapping[str, Any]
-NEEDED = ("method", "dataset", "level", "metrics")
+NEEDED = ("method", "dataset", "level")
 KINDS: dict[str, Any] = {  # of what is not a number
     **dict.fromkeys(
         ("method", "dataset", "level", "adjacency", "relation", "label", "mode", "preparation", "split", "kind"), str
@@ -25,7 +25,7 @@ def mistake(row: Any) -> str:
     """What is wrong with a row, in words; empty if nothing is."""
     if not isinstance(row, dict):
         return "not a JSON object"
-    missing = [key for key in NEEDED if key not in row or (row[key] is None and key != "metrics")]
+    missing = [key for key in NEEDED if row.get(key) is None]
     if missing:
         return f"no {', '.join(missing)}"
     for key, kinds in KINDS.items():
@@ -38,7 +38,7 @@ def mistake(row: Any) -> str:
         return "a release without a name"
     if not all(isinstance(code, str) for code in row.get("gaps") or ()):
         return "gaps that are not codes"
-    numbers = {**(row["metrics"] or {}), **{key: row.get(key) for key in FIGURES}}
+    numbers = {**(row.get("metrics") or {}), **{key: row.get(key) for key in FIGURES}}
     numbers |= {f"{one['name']}: {key}": one.get(key) for one in releases for key in ("share", "noise", "dimension")}
     odd = [key for key, value in numbers.items() if value is not None and not is_number(value)]
     odd = odd or [

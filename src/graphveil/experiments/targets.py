@@ -1,6 +1,6 @@
 """Figures that a method is expected to reach, from a CSV file, beside what a store has.
 
-Columns: ``dataset``, ``target_accuracy`` (percent), and what tells rows apart: ``method`` (or its label), ``level``,
+Columns: ``dataset``, ``target_accuracy`` (percent), and what tells rows apart: ``method`` (or its label), ``label``, ``level``,
 ``adjacency`` (``k-neighbor:5`` and ``bounded-degree:100`` carry their bound), ``relation``, ``epsilon``; at level local
 ``features``, ``labels``, ``edges``; ``option`` as ``name=value``. Columns that begin with ``published`` are shown beside it. A
 target holds if the mean is at least the target minus max(0.7, 2 standard errors).
@@ -101,6 +101,8 @@ def against(rows: Iterable[Mapping[str, Any]], targets: Sequence[Target]) -> tup
 def fits(group: Group, target: Target) -> bool:
     """Whether the runs are what the target is for."""
     if group["dataset"] != target["dataset"] or target.get("method") not in ("", None, group["method"], group["label"]):
+        return False
+    if target.get("label") not in ("", None, group["label"]):
         return False
     adjacency, _, bound = (target.get("adjacency") or "").partition(":")
     stated = {"level": target.get("level"), "adjacency": adjacency, "relation": target.get("relation")}

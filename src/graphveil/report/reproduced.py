@@ -74,11 +74,11 @@ def _series(lines: Sequence[Line], rows: Rows) -> list[Series]:
                 curves.setdefault(key, {})[epsilon] = values
     met: dict[str, int] = {}
     found = []
-    for (name, column), values in curves.items():
+    for (name, column), curve in curves.items():
         method = methods[name, column]
         number = met[method] = met.get(method, -1) + 1
         label = f"{name} (our own)" if column == OWN else f"{name}, {column}"
-        found.append(Series(label, method, values, variant=number))
+        found.append(Series(label, method, curve, variant=number))
     return found
 
 

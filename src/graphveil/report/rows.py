@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.experiments.checked import Row, is_number, private
+from graphveil.experiments.checked import Row as Row
+from graphveil.experiments.checked import is_number
+from graphveil.experiments.checked import private as private
+from graphveil.experiments.run import REPORTS, TRAINING
 from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Relation
 
@@ -144,7 +147,9 @@ def broken(row: Row) -> bool:
 
 
 def done(rows: Iterable[Row]) -> list[Row]:
-    return [row for row in rows if row.get("status", "done") == "done"]
+    """The finished runs that measured a method or reports; audits and forecasts have tables and pictures of their own."""
+    kept = (TRAINING, REPORTS)
+    return [row for row in rows if row.get("status", "done") == "done" and (row.get("kind") or TRAINING) in kept]
 
 
 def notions(rows: Sequence[Row]) -> dict[Notion, list[Row]]:
