@@ -47,6 +47,29 @@ def test_local_targets_are_by_the_budgets_of_the_parts(tmp_path):
     assert len(table.body) == 1 and missed == 1 and table.body[0][8] == "NO"
 
 
+def test_a_local_target_is_for_its_own_relation(tmp_path):
+    """An entry that is there or not is another promise than an entry that is exchanged."""
+    parts = {"features": "raw", "labels": "raw", "edges": 2.0}
+    local = {"level": "local", "adjacency": "local", "parts": parts, "epsilon_target": None}
+    head = "dataset,features,labels,edges,relation,target_accuracy\n"
+    asked = targets(tmp_path, "cora,raw,raw,2,zero-out,50", head=head)
+    kept, other = (against(rows([0.6], relation=one, **local), asked)[0].body for one in ("zero-out", "replace"))
+    assert len(kept) == 1 and other == ()
+    optional = targets(tmp_path, "cora,raw,raw,2,degrees=public,50", head=head.replace("relation", "option"))
+    assert against(rows([0.6], **local), optional)[0].body == ()
+
+
+def test_other_figures_keep_limits_as_they_stand(tmp_path):
+    head = "dataset,method,metric,at_least,at_most\n"
+    asked = targets(tmp_path, "cora,gap,a.auc,,0.55", "cora,gap,a.auc,0.5,", "cora,mlp,a.auc,0.9,", head=head)
+    found = [row | {"metrics": {"a.auc": value}} for row, value in zip(rows([0, 0]), (0.5, 0.62), strict=True)]
+    table, missed = against(found, asked)
+    assert missed == 1 and [line[6:10] for line in table.body] == [
+        ("a.auc", "0.560 ± 0.060", "at most 0.55", "NO"),
+        ("a.auc", "0.560 ± 0.060", "at least 0.5", "yes"),
+    ]
+
+
 def test_every_committed_specification_can_run_and_meets_its_targets_somewhere():
     from pathlib import Path
 
@@ -57,7 +80,7 @@ def test_every_committed_specification_can_run_and_meets_its_targets_somewhere()
 
     folder = Path(__file__).parents[2] / "benchmarks"
     found = {path.stem: expand(read_experiment(path)) for path in folder.glob("*.yaml")}
-    assert {name: len(runs) > 50 for name, runs in found.items()} == dict.fromkeys(found, True) and len(found) >= 5
+    assert {name: len(runs) >= 20 for name, runs in found.items()} == dict.fromkeys(found, True) and len(found) >= 5
     for name in ("ballot", "local"):
         known = groups([failed(run, "") | {"experiment": name} for run in found[name] if run.method == name])
         for target in read_targets(folder / f"{name}_targets.csv"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from graphveil.report.browser import find_browser, flags
+from tests.cli.conftest import graphveil  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.experiments.export import plain
 from graphveil.report.curves import curves_of
 from graphveil.report.printed import Printed, read_printed
 from graphveil.report.rows import Variant, marks_of, notions, read_rows
@@ -44,7 +45,7 @@ WRONG = [
 def test_rows_are_read_and_mistakes_name_their_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows())) + "\n\n")
-    assert read_rows(path) == rows()
+    assert read_rows(path) == [plain(one) for one in rows()]
     for text, told in (("{}\n", "line 1"), ("[1]\n", "line 1"), ("{\n", "line 1"), ("", "no rows")):
         path.write_text(text)
         with pytest.raises(InputError, match=told):

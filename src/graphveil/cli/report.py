@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.options import flag
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.report.pages import Outcome
+    from graphveil.report.printed import Printed
+    from graphveil.report.rows import Row
 
 
 def report(
@@ -31,7 +39,17 @@ def report(
         Path | None,
         flag("--printed FILE.csv", "Figures out of papers: dataset, level, method, epsilon, accuracy, source."),
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        flag(
+            "--metric NAME",
+            "With --figure: draw this against epsilon (test_accuracy), such as link-teller.auc; repeatable.",
+        ),
+    ] = None,
     data: Annotated[list[str] | None, flag("--data NAME", "Only this data set; repeatable.")] = None,
+    method: Annotated[
+        list[str] | None, flag("--method NAME", "Only this method, by name or label; repeatable.")
+    ] = None,
     level: Annotated[str | None, flag("--level L", "Only runs of this level, and those without noise.")] = None,
     relation: Annotated[str | None, flag("--relation R", "Only runs under zero-out, or under replace.")] = None,
     title: Annotated[str, flag("--title TEXT", "What the page is called.")] = "Privacy and accuracy",
@@ -49,18 +67,22 @@ def report(
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out}: the page is HTML, give a name that ends in .html")
     wanted = {"dataset": data, "level": level and [level, "none"], "relation": relation and [relation]}
-    rows = [row for row in read_rows(results) if all(not some or row[field] in some for field, some in wanted.items())]
+    rows = [
+        row
+        for row in read_rows(results)
+        if all(not some or row[field] in some for field, some in wanted.items())
+        and (not method or row["method"] in method or row["label"] in method)
+    ]
     if not rows:
         raise InputError(f"{results} has no run of these data, level and relation")
-    if not done(rows):
-        raise InputError(f"{results}: none of its {len(rows)} runs has finished; there is nothing to report")
+    if figure is None and not done(rows):
+        told = "there is nothing to report (--figure draws audits; 'graphveil results' prints audits and forecasts)"
+        raise InputError(f"{results}: none of its {len(rows)} runs is a finished training: {told}")
     from graphveil.report.printed import read_printed
 
     papers = [] if printed is None else read_printed(printed)
     if figure is not None:
-        from graphveil.report.curves import draw
-
-        draw(rows, figure, papers, title)
+        _draw(rows, figure, papers, title, metric)
         opt.show({"figure": str(figure), "runs": len(rows)} if as_json else str(figure))
         return
     from graphveil.report.report import write_report
@@ -80,11 +102,40 @@ def report(
     )
 
 
+def _draw(rows: Sequence[Row], path: Path, papers: Sequence[Printed], title: str, metric: list[str] | None) -> None:
+    """Audits as their chart, anything else as curves."""
+    from graphveil.experiments.run import AUDIT
+
+    audits = [row for row in rows if row["kind"] == AUDIT]
+    if audits and metric is None:
+        from graphveil.report.audit_chart import audit_plot, bodies
+
+        audit_plot(bodies(audits), path)
+        return
+    from graphveil.report.curves import draw
+
+    draw(rows, path, papers, title, metric or ("test_accuracy",))
+
+
 def _pages(folder: Path, as_json: bool) -> None:
     from graphveil.report.pages import refresh
 
     with opt.progress_bar() as progress:
-        found = refresh(folder, progress)
+        found = refresh(folder, _here, progress)
     if not found:
         raise InputError(f"{folder}: no page has a table or picture with the command that makes it")
     opt.show(found if as_json else "\n".join(f"{page}: {count} made again" for page, count in found.items()))
+
+
+def _here(words: Sequence[str], folder: Path) -> Outcome:
+    """Another command of this program, in this process: what it would have printed in that folder."""
+    from graphveil.cli.app import main
+    from graphveil.report.pages import Outcome
+
+    out, error, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            main(list(words))
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Outcome(code, out.getvalue(), error.getvalue())

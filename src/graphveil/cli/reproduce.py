@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,10 @@ from graphveil.files import write_text
 
 if TYPE_CHECKING:
     from graphveil.experiments.papers import Entry, Paper
+    from graphveil.experiments.reproduce import Reproduction
     from graphveil.experiments.tables import Table
+
+STDOUT = Path("-")
 
 
 def reproduce(
@@ -33,7 +37,13 @@ def reproduce(
     stored: Annotated[
         Path | None, flag("--from FILE", "Run nothing: a store, or an export (.jsonl), has the runs.")
     ] = None,
-    markdown: Annotated[Path | None, flag("--markdown FILE", "Write the tables as Markdown, too.")] = None,
+    markdown: Annotated[
+        Path | None, flag("--markdown FILE", "Write the tables as Markdown, too; - prints nothing else.")
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        flag("--figure FILE", "Draw accuracy against epsilon (.svg, .png, .pdf), printed points beside it."),
+    ] = None,
     out: Out = STORE,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -56,7 +66,9 @@ def reproduce(
     sets = None if datasets is None else [name.strip() for name in datasets.split(",")]
     how: dict[str, Any] = {"seeds": int(seeds) if seeds.isdigit() else seeds, "quick": quick, "columns": named}
     kept = None if stored is None else read_rows(stored)
+    opt.check_picture(figure)
     shown: list[Table] = []
+    drawn: list[tuple[Reproduction, list[dict[str, Any]]]] = []
     bodies: list[dict[str, Any]] = []
     for entry in chosen:
         if not entry.runs:
@@ -67,12 +79,18 @@ def reproduce(
         rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
         table = compared(asked, rows)
         shown.append(table)
+        drawn.append((asked, rows))
         lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
         bodies.append({"entry": asked.name, "lines": lines, "notes": list(table.notes)})
-    if markdown is not None:
-        write_text(markdown, "\n".join(table.markdown() for table in shown))
+    if figure is not None:
+        import_module("graphveil.report.reproduced").draw(drawn, figure)
+    whole = "\n".join(table.markdown() for table in shown)
+    if markdown is not None and markdown != STDOUT:
+        write_text(markdown, whole)
     if as_json:
         opt.show(bodies)
+    elif markdown == STDOUT:
+        typer.echo(whole)
     else:
         typer.echo("\n\n".join(table.text() for table in shown))
 

@@ -20,14 +20,15 @@ def results(
     store: Annotated[
         Path, typer.Argument(metavar="[STORE]", help="A store of 'sweep', or an export (.jsonl).")
     ] = STORE,
-    experiment: Annotated[
-        Some, flag("--experiment NAME", "Only this experiment; repeatable, as the next four.")
-    ] = None,
+    experiment: Annotated[Some, flag("--experiment NAME", "Only this experiment; repeatable, as the next six.")] = None,
     method: Annotated[Some, flag("--method NAME", "Only this method, by name or label.")] = None,
     data: Annotated[Some, flag("--data NAME", "Only this data set.")] = None,
     level: Annotated[Some, flag("--level L", "Only this level.")] = None,
     status: Annotated[Some, flag("--status S", "Only done, or only failed runs.")] = None,
-    metric: Annotated[str, flag("--metric NAME", "What the tables show.")] = "test_accuracy",
+    kind: Annotated[Some, flag("--kind K", "Only training, audit, reports or forecast.")] = None,
+    metric: Annotated[
+        Some, flag("--metric NAME", "What the tables show (test_accuracy); several stand side by side.")
+    ] = None,
     baseline: Annotated[
         str | None, flag("--baseline LABEL", "Paired differences to this method, and p-values.")
     ] = None,
@@ -36,24 +37,28 @@ def results(
     ] = None,
     runs: Annotated[bool, flag("--runs", "One line per run instead of tables of means.")] = False,
     export: Annotated[Path | None, flag("--export FILE", "Write rows as .jsonl, .json, .csv or .parquet.")] = None,
+    without: Annotated[Some, flag("--without FIELD", "With --export: leave this out, such as releases.")] = None,
     markdown: Annotated[bool, flag("--markdown", "Tables as Markdown.")] = False,
     check: Annotated[bool, flag("--check", "Check the store's integrity; exit code 1 if something is wrong.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """List, filter and export finished runs; without options, one table of means per promise."""
-    from graphveil.experiments.export import read_rows, write_rows
-    from graphveil.experiments.tables import tables
+    from graphveil.experiments.export import FIELDS, read_rows, write_rows
+    from graphveil.experiments.show import all_tables
 
     if check:
         _check(store, as_json)
         return
-    wanted = {"experiment": experiment, "dataset": data, "level": level, "status": status}
+    for field in without or ():
+        if field not in FIELDS[1:]:
+            raise InputError(f"--without {field}: fields that can be left out are {', '.join(FIELDS[1:])}")
+    wanted = {"experiment": experiment, "dataset": data, "level": level, "status": status, "kind": kind}
     rows = [row for row in read_rows(store) if _fits(row, wanted, method)]
     if baseline is not None and all(row["label"] != baseline for row in rows):
         known = ", ".join(dict.fromkeys(row["label"] for row in rows))
         raise InputError(f"--baseline {baseline}: no run has this label; there are: {known}")
     if export is not None:
-        write_rows(rows, export)
+        write_rows([{key: row[key] for key in row if key not in (without or ())} for row in rows], export)
         opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
     elif targets is not None:
         _targets(rows, targets, as_json, markdown)
@@ -62,7 +67,7 @@ def results(
     elif runs:
         typer.echo(_lines(rows))
     else:
-        found = tables(rows, metric, baseline)
+        found = all_tables(rows, metric or ["test_accuracy"], baseline)
         typer.echo("\n\n".join(table.markdown() if markdown else table.text() for table in found) or "no runs")
 
 
@@ -75,6 +80,8 @@ def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool, markd
     from graphveil.experiments.targets import against, read_targets
 
     table, missed = against(rows, read_targets(path))
+    if not table.body:
+        raise InputError(f"--targets {path}: none of its targets has a finished run here")
     lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
     shown = table.markdown() if markdown else table.text()
     opt.show({"targets": lines, "missed": missed} if as_json else shown)

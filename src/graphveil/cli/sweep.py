@@ -48,7 +48,7 @@ def sweep(
     """Run every combination that SPEC names; what is wrong with it is said before anything runs."""
     from graphveil.experiments.expand import expand
     from graphveil.experiments.read import read_experiment
-    from graphveil.experiments.tables import tables
+    from graphveil.experiments.show import all_tables
 
     experiment = read_experiment(spec)
     runs = expand(experiment, str(spec))
@@ -61,7 +61,7 @@ def sweep(
     if as_json:
         opt.show({"experiment": experiment.name, "out": str(out), **asdict(counts), "rows": rows})
         return
-    for table in tables(rows):
+    for table in all_tables(rows):
         typer.echo(table.text() + "\n")
     typer.echo(f"{counts.done} runs done, {counts.failed} failed, {counts.kept} were there already; kept in {out}")
 

@@ -16,7 +16,11 @@ KEPT = ("auc", "average_precision", "accuracy", "precision", "recall", "f1", "tp
 
 def figures(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> dict[str, float | None]:
     """What the attack reached: its headline under the attack's label, further variants and controls behind a slash."""
-    result = ATTACKS[entry["name"]](entry, model, run, data, promise)
+    return kept(entry, ATTACKS[entry["name"]](entry, model, run, data, promise))
+
+
+def kept(entry: Mapping[str, Any], result: AttackResult) -> dict[str, float | None]:
+    """The figures of a result under the label of its entry."""
     found: dict[str, float | None] = {}
     for finding in (*result.findings, *result.controls):
         name = entry["label"] if finding is result.headline else f"{entry['label']}/{finding.name}"

@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from graphveil.errors import DataWarning, GraphveilError, InputError
-from graphveil.experiments.run import Run
+from graphveil.experiments.run import AUDIT, CHECKS, FORECAST, REPORTS, Run
 from graphveil.privacy.certificate import CORRECTED, Certificate
 from graphveil.privacy.shares import shares
 
@@ -38,7 +39,15 @@ def execute(body: Mapping[str, Any]) -> Row:
     return run.described() | found | _spent(run, started, cpu)
 
 
-EMPTY: Row = {"epsilon": None, "epsilon_claimed": None, "holds": False, "gaps": [], "releases": [], "metrics": {}}
+EMPTY: Row = {
+    "epsilon": None,
+    "epsilon_claimed": None,
+    "holds": False,
+    "gaps": [],
+    "releases": [],
+    "metrics": {},
+    "details": None,
+}
 
 
 def failed(run: Run, error: str) -> Row:
@@ -78,6 +87,19 @@ def graph_of(run: Run) -> Any:
 
 
 def _outcome(run: Run) -> Row:
+    """What the kind of the run asks for."""
+    if run.kind == AUDIT:
+        return import_module("graphveil.experiments.audits").audited(run)  # type: ignore[no-any-return]
+    if run.kind == CHECKS:
+        return import_module("graphveil.experiments.audits").cross_checked(run)  # type: ignore[no-any-return]
+    if run.kind == REPORTS:
+        return import_module("graphveil.experiments.reports").attacked(run, graph_of(run))  # type: ignore[no-any-return]
+    if run.kind == FORECAST:
+        return import_module("graphveil.experiments.forecasts").forecasted(run)  # type: ignore[no-any-return]
+    return _trained(run)
+
+
+def _trained(run: Run) -> Row:
     from graphveil.methods.registry import build
     from graphveil.privacy.promise import Promise
 

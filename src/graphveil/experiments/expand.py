@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import GraphveilError, InputError
-from graphveil.experiments.run import Run, promise_fields
-from graphveil.experiments.spec import AttackEntry, DataEntry, Experiment, Grid, MethodEntry, PromiseEntry
+from graphveil.experiments.run import FORECAST, Run, promise_fields
+from graphveil.experiments.spec import (
+    AttackEntry,
+    DataEntry,
+    Experiment,
+    ForecastEntry,
+    Grid,
+    MethodEntry,
+    PromiseEntry,
+)
 from graphveil.graph.data.registry import GENERATED, cards
 from graphveil.methods.registry import build
 from graphveil.privacy.facts import PublicFacts
@@ -37,16 +46,29 @@ def expand(experiment: Experiment, where: str = "") -> list[Run]:
 
 
 def _grid(grid: Grid, place: str) -> Iterator[Run]:
-    for name in NEEDED:
-        if getattr(grid, name) is None:
-            raise InputError(f"{place}{name}: is missing: add it")
-    methods, data, promises = grid.methods or [], grid.data or [], grid.promises or []
     if grid.seeds is None and grid.repeats is None:
         raise InputError(f"{place}seeds: is missing: give a number of seeds, a list, or repeats for unseeded runs")
-    for number, entry in enumerate(data):
-        _check_data(entry, f"{place}data.{number}")
+    attacks = tuple(_attack(entry, bool(grid.reports), f"{place}attacks") for entry in grid.attacks or [])
+    if grid.audit is not None:
+        yield from _audits(grid, place)
+        return
+    for name in NEEDED[1:2] if grid.reports else NEEDED:
+        if getattr(grid, name) is None:
+            raise InputError(f"{place}{name}: is missing: add it")
+    for number, one in enumerate(grid.data or []):
+        _check_data(one, f"{place}data.{number}")
+    if grid.reports:
+        from graphveil.experiments.reports import report_runs
+
+        yield from report_runs(grid, grid.data or [], attacks, place)
+        return
+    yield from _trainings(grid, attacks, place)
+
+
+def _trainings(grid: Grid, attacks: tuple[dict[str, Any], ...], place: str) -> Iterator[Run]:
+    """Trainings, or forecasts of them."""
+    methods, data, promises = grid.methods or [], grid.data or [], grid.promises or []
     built = [_method(entry, grid, f"{place}methods.{number}") for number, entry in enumerate(methods)]
-    attacks = tuple(_attack(entry) for entry in grid.attacks or [])
     coins: list[tuple[int | None, int]] = [(seed, 0) for seed in grid.seeds or []]
     coins += [(None, repeat) for repeat in range(grid.repeats or 0)]
     kept: dict[tuple[int, int], list[Promise]] = {}
@@ -59,12 +81,11 @@ def _grid(grid: Grid, place: str) -> Iterator[Run]:
         for (m, p), found in kept.items():
             for promise in found:
                 chosen = methods[m]
-                yield Run(
+                run = Run(
                     method=chosen.name,
                     mode=chosen.mode,
                     options=chosen.options,
-                    data={"name": entry.name, "prepare": entry.prepare, "split": entry.split}
-                    | {"max_degree": entry.max_degree, "options": entry.options},
+                    data=entry.fields,
                     preparation=entry.preparation,
                     promise=promise_fields(promise),
                     seed=seed,
@@ -77,6 +98,38 @@ def _grid(grid: Grid, place: str) -> Iterator[Run]:
                     delta_rule="default" if promises[p].delta is None else f"{promises[p].delta:g}",
                     label=chosen.shown,
                 )
+                yield from [run] if grid.forecast is None else _forecasts(run, grid.forecast, place)
+
+
+def _forecasts(run: Run, asked: list[ForecastEntry], place: str) -> Iterator[Run]:
+    """The forecasts instead of this training."""
+    from graphveil.experiments.forecasts import HOMOPHILY, NOTHING
+
+    name = run.data["name"]
+    if name not in cards():
+        raise InputError(f"{place}forecast: {name} has no public card: name one of 'graphveil datasets'")
+    for entry in asked:
+        stated = NOTHING if entry.homophily is None else HOMOPHILY
+        settings = {"stated": stated, "scenarios": entry.scenarios}
+        yield replace(run, kind=FORECAST, settings=settings, label=f"{run.label}, {stated} stated")
+
+
+def _audits(grid: Grid, place: str) -> Iterator[Run]:
+    """An audit of every method under every promise, once per seed."""
+    from graphveil.experiments.audits import audit_entries, audit_run, check_runs, usual_promises
+
+    assert grid.audit is not None
+    for name in ("data", "attacks", "repeats"):
+        if getattr(grid, name) is not None:
+            raise InputError(f"{place}{name}: an audit takes none: it has seeds and a generated graph of worst cases")
+    for seed in grid.seeds or []:
+        for number, entry in enumerate(audit_entries(grid)):
+            method = _method(entry, grid, f"{place}methods.{number}")
+            where = f"{place}promises with {entry.shown}"
+            named = [one for part in grid.promises or [] for one in _promises(part, grid, method, where)]
+            for promise in named or usual_promises(method, grid.epsilons, seed, where):
+                yield audit_run(entry, _check_covered(method, promise, where), seed, grid.audit.runs)
+    yield from check_runs(grid)
 
 
 def _method(entry: MethodEntry, grid: Grid, place: str) -> Any:
@@ -104,8 +157,17 @@ def _check_selection(method: Any, promises: list[Promise], grid: Grid, place: st
             raise InputError(f"{place}: {error}") from None
 
 
-def _attack(entry: AttackEntry) -> dict[str, Any]:
-    return {"name": entry.name, "label": entry.shown, "pairs": entry.pairs, "count": entry.count}
+def _attack(entry: AttackEntry, on_reports: bool, place: str) -> dict[str, Any]:
+    """What a run keeps of an attack; it must be one on what the grid makes."""
+    if entry.on_reports != on_reports:
+        needs = "reports: [clean, ...] instead of methods" if entry.on_reports else "methods instead of reports"
+        raise InputError(f"{place}: {entry.name} needs {needs}")
+    if entry.name == "attribute-inference" and entry.attribute is None:
+        raise InputError(f"{place}: attribute-inference needs an attribute to hide, by name or number")
+    told: dict[str, Any] = {"name": entry.name, "label": entry.shown, "pairs": entry.pairs, "count": entry.count}
+    if not on_reports:
+        return told
+    return told | {"combine": entry.combine, "attribute": entry.attribute, "people": entry.people}
 
 
 def _check_data(entry: DataEntry, place: str) -> None:

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.experiments.checked import mistake
+from graphveil.experiments.run import TRAINING
 from graphveil.experiments.store import Store
-from graphveil.files import draft, read_json, read_json_lines
+from graphveil.files import draft, read_json
 
 Row = Mapping[str, Any]
 FIELDS = (
-    *(
-        "id",
-        "experiment",
-        "method",
-        "mode",
-        "options",
-        "label",
-        "dataset",
-        "preparation",
-        "split",
-        "level",
-        "adjacency",
-    ),
-    *("relation", "k", "max_degree", "epsilon_target", "parts", "delta", "delta_rule", "seed", "status", "error"),
-    *("epsilon", "epsilon_claimed", "holds", "gaps", "releases", "metrics", "seconds", "cpu_seconds", "selection"),
-    *("version", "finished"),
+    *("id", "kind", "experiment", "method", "mode", "options", "label", "dataset", "preparation", "split", "level"),
+    *("adjacency", "relation", "k", "max_degree", "epsilon_target", "parts", "delta", "delta_rule", "seed", "status"),
+    *("error", "epsilon", "epsilon_claimed", "holds", "gaps", "releases", "metrics", "details", "seconds"),
+    *("cpu_seconds", "selection", "version", "finished"),
 )
-NESTED = ("options", "parts", "gaps", "releases")
+UNSAID: dict[str, Any] = {  # what a field is if a row does not say it; None otherwise
+    "kind": TRAINING,
+    "mode": "sound",
+    "split": "random",
+    "delta_rule": "default",
+    "status": "done",
+    "selection": "none",
+    "options": {},
+    "gaps": [],
+    "releases": [],
+    "metrics": {},
+}
+NESTED = ("options", "parts", "gaps", "releases", "details")
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """A row with its fields in the order of the contract."""
-    return {field: row.get(field) for field in FIELDS}
+    """A row with every field, in the order of the contract."""
+    found = {field: UNSAID.get(field) if row.get(field) is None else row[field] for field in FIELDS}
+    return found | ({} if found["label"] is not None else {"label": found["method"]})
+
+
+def brief(row: Row) -> dict[str, Any]:
+    """The fields that say something: what :func:`plain` fills in is left out."""
+    return {field: value for field, value in plain(row).items() if value != UNSAID.get(field)}
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
@@ -48,19 +56,46 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a store, or of an export as JSON lines or JSON."""
-    if path.suffix == ".jsonl":
-        found: Any = read_json_lines(path)
-    elif path.suffix == ".json":
-        found = read_json(path)
-    elif path.suffix in (".csv", ".parquet"):
+    """The rows of a store, or of an export as JSON lines or JSON, each checked."""
+    found = []
+    for where, row in _read(path):
+        if wrong := mistake(row):
+            raise InputError(f"{path}, {where}: {wrong}; one row per run, as the store exports it")
+        found.append(plain(row))
+    return found
+
+
+def _read(path: Path) -> Iterator[tuple[str, Any]]:
+    """What a file holds, with its place."""
+    if path.suffix in (".csv", ".parquet"):
         raise InputError(f"{path}: CSV and Parquet are for other programs; read a store or a .jsonl export")
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)")
+    if path.suffix in (".jsonl", ".ndjson"):
+        yield from _lines(path)
+        return
+    if path.suffix == ".json":
+        found: Any = read_json(path)
+        if not isinstance(found, list):
+            raise InputError(f"{path} does not hold rows of results")
     else:
         with Store(path, must_exist=True) as store:
-            return [plain(row) for row in store.rows()]
-    if not (isinstance(found, list) and all(isinstance(row, dict) and {"id", "metrics"} <= set(row) for row in found)):
-        raise InputError(f"{path} does not hold rows of results")
-    return [plain(row) for row in found]
+            found = store.rows()
+    yield from ((f"run {number}", row) for number, row in enumerate(found, start=1))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield f"line {number}", json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
 
 
 def flat(row: Row) -> dict[str, Any]:
@@ -75,7 +110,7 @@ def _columns(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _write_lines(rows: Sequence[Row], path: Path) -> None:
-    path.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(brief(row), allow_nan=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def _write_json(rows: Sequence[Row], path: Path) -> None:

@@ -177,6 +177,13 @@ def verdict(line: Line, published: Estimate | None) -> str:
     return ("above print" if apart > 0 else "below print") + doubt
 
 
+def stored(line: Line, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """By column, what the runs of a line measured."""
+    by_id = {row["id"]: row for row in rows}
+    groups = {name: _group(runs, by_id) for name, runs in line.runs.items()}
+    return {name: group.all_values(line.metrics[name]) for name, group in groups.items() if group is not None}
+
+
 def _group(runs: Sequence[Run], by_id: Mapping[str, Mapping[str, Any]]) -> Group | None:
     found = tuple(by_id[run.id] for run in runs if run.id in by_id)
     return Group(found) if found else None

@@ -13,13 +13,16 @@ from typing import Any
 from graphveil import __version__
 from graphveil.privacy.promise import Promise
 
+TRAINING, AUDIT, CHECKS, REPORTS, FORECAST = "training", "audit", "cross-checks", "reports", "forecast"
+
 
 @dataclass(frozen=True)
 class Run:
     """A method under a promise on a data set with one seed.
 
     ``seed`` draws split, noise and coins; without one the noise comes from the operating system and ``repeat`` tells runs
-    apart. ``delta_rule`` says how delta was asked for; ``label`` is for tables and does not belong to what is run.
+    apart. ``delta_rule`` says how delta was asked for; ``label`` is for tables and does not belong to what is run. ``kind``:
+    a training unless something else is done (an audit, a forecast, an attack on reports), with ``settings`` of its own.
     """
 
     method: str
@@ -37,6 +40,8 @@ class Run:
     metrics: tuple[str, ...] = ("accuracy",)
     delta_rule: str = "default"
     version: str = __version__
+    kind: str = TRAINING
+    settings: Mapping[str, Any] = field(default_factory=dict)
     label: str = field(default="", compare=False)
 
     @property
@@ -65,7 +70,8 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Hash of the specification and the package's version: equal runs have equal names wherever they are asked for."""
-        body = {key: value for key, value in self.to_json().items() if key != "label"}
+        unsaid = ("label", "kind", "settings") if self.kind == TRAINING else ("label",)
+        body = {key: value for key, value in self.to_json().items() if key not in unsaid}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -76,6 +82,7 @@ class Run:
         epsilon = None if local or promise["epsilon"] == "inf" else promise["epsilon"]
         return {
             "id": self.id,
+            "kind": self.kind,
             "method": self.method,
             "mode": self.mode,
             "options": dict(self.options) | ({"candidates": list(self.candidates)} if self.candidates else {}),

@@ -66,6 +66,14 @@ class DataEntry(Part):
     options: dict[str, Any] = {}
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        return {"name": self.name, "prepare": self.prepare, "split": self.split} | {
+            "max_degree": self.max_degree,
+            "options": self.options,
+        }
+
+    @property
     def preparation(self) -> str | None:
         """What was done to the graph, in one word."""
         steps = [self.prepare] if isinstance(self.prepare, str) else list(self.prepare or [])
@@ -75,6 +83,8 @@ class DataEntry(Part):
 
 
 Budget = float | Literal["raw", "withheld"]
+Combination = Literal["hadamard-difference", "concat", "plus", "multiply", "average"]
+CLEAN = "clean"
 
 
 class PromiseEntry(Part):
@@ -99,16 +109,55 @@ class PromiseEntry(Part):
 
 
 class AttackEntry(Part):
-    """An attack on every trained model; figures are kept under its label."""
+    """An attack on every trained model, or on reports; figures are kept under its label.
 
-    name: Literal["link-teller", "lsa2", "membership", "lists"]
+    Of an attack on reports: ``combine`` are the combinations of two rows that link stealing tries (the first is the
+    headline), ``attribute`` the column that is hidden, ``people`` how many take part (default: everybody).
+    """
+
+    name: Literal["link-teller", "lsa2", "membership", "lists", "link-stealing", "attribute-inference"]
     pairs: Literal["balanced", "degree-matched", "density"] = "balanced"
     count: Annotated[int, Field(ge=1)] = 500
     label: str | None = None
+    combine: list[Combination] = ["hadamard-difference"]
+    attribute: str | None = None
+    people: Annotated[int, Field(ge=10)] | None = None
+
+    @property
+    def on_reports(self) -> bool:
+        return self.name in ("link-stealing", "attribute-inference")
 
     @property
     def shown(self) -> str:
         return self.label or self.name
+
+
+class ReportEntry(Part):
+    """What an attacker holds of everybody's features: clean rows, or reports of a randomizer with its options."""
+
+    name: Literal["clean", "direction", "multi-bit", "piecewise", "laplace"]
+    options: dict[str, Any] = {}
+    label: str | None = None
+
+    @property
+    def shown(self) -> str:
+        told = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        return self.label or (f"{self.name} ({told})" if told else self.name)
+
+
+class AuditEntry(Part):
+    """Audits instead of trainings: so many histories each; methods that are not named are all, in these modes."""
+
+    runs: Annotated[int, Field(ge=1, le=1000)] = 2
+    modes: list[Mode] = ["sound", "published"]
+    cross_checks: bool = False
+
+
+class ForecastEntry(Part):
+    """A forecast instead of a training: what is stated of the graph, and how many are generated."""
+
+    homophily: Literal["card"] | None = None
+    scenarios: Annotated[int, Field(ge=2)] = 12
 
 
 def positive(epsilons: list[float] | None) -> list[float] | None:
@@ -141,10 +190,11 @@ Seeds = Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(seed_list)]
 Methods = list[Annotated[MethodEntry, BeforeValidator(_named)]]
 DataSets = list[Annotated[DataEntry, BeforeValidator(_named)]]
 Attacks = list[Annotated[AttackEntry, BeforeValidator(_named)]]
+Reports = list[Annotated[ReportEntry, BeforeValidator(_named)]]
 
 
 class Grid(Part):
-    """Every method with every promise on every data set, once per seed."""
+    """Every method with every promise on every data set, once per seed; trainings, unless it asks for something else."""
 
     methods: Methods | None = None
     data: DataSets | None = None
@@ -156,6 +206,9 @@ class Grid(Part):
     metrics: list[Literal["accuracy", "public-graph"]] | None = None
     selection: Selecting | None = None
     selection_mean: Annotated[float, Field(gt=1, le=1000)] | None = None
+    audit: AuditEntry | None = None
+    reports: Reports | None = None
+    forecast: list[ForecastEntry] | None = None
 
     @field_validator("epsilons")
     @classmethod
@@ -180,7 +233,8 @@ class Grid(Part):
     def _names(self) -> Self:
         labels = [method.shown for method in self.methods or []]
         attacks = [attack.shown for attack in self.attacks or []]
-        for what, names in (("methods", labels), ("attacks", attacks)):
+        reports = [report.shown for report in self.reports or []]
+        for what, names in (("methods", labels), ("attacks", attacks), ("reports", reports)):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise ValueError(f"{what}: two are called {twice!r}: give each its own label")
@@ -189,6 +243,8 @@ class Grid(Part):
             raise ValueError("data: the same data set with the same preparation and split is named twice")
         if self.seeds is not None and self.repeats is not None:
             raise ValueError("seeds and repeats exclude each other: repeats draw noise from the operating system")
+        if sum(part is not None for part in (self.audit, self.reports, self.forecast)) > 1:
+            raise ValueError("audit, reports and forecast exclude each other: give each a grid of its own")
         return self
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphveil.experiments.checked import private
 from graphveil.experiments.execute import NOT_COVERED
 from graphveil.experiments.summary import Estimate, Group, difference, groups
 from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS
@@ -61,10 +62,37 @@ def tables(
 
     With a ``baseline`` (a label) every other method's cell has its paired difference to it, and Wilcoxon's p.
     """
-    by_promise: dict[tuple[Any, ...], list[Group]] = {}
+    return [_table(found, metric, baseline) for found in _by_promise(rows, (metric,))]
+
+
+def side_by_side(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> list[Table]:
+    """One table per promise: a line per data set, method and budget, a column per metric."""
+    return [_columns(found, metrics) for found in _by_promise(rows, metrics)]
+
+
+def _by_promise(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> list[list[Group]]:
+    """Groups that have one of the metrics, or failed, by promise."""
+    found: dict[tuple[Any, ...], list[Group]] = {}
     for group in groups(rows):
-        by_promise.setdefault(group.promise, []).append(group)
-    return [_table(found, metric, baseline) for found in by_promise.values()]
+        if group.failures or any(group.estimate(metric) is not None for metric in metrics):
+            found.setdefault(group.promise, []).append(group)
+    return list(found.values())
+
+
+def _columns(found: Sequence[Group], metrics: Sequence[str]) -> Table:
+    used: set[str] = set()
+    body = []
+    for group in found:
+        cells = []
+        for metric in metrics:
+            text, marks = _cell(group, None, metric)
+            cells.append(text)
+            used |= marks
+        body.append((data_title(group), group["label"], group.budget, *cells))
+    word = "budget" if found[0]["parts"] is not None or found[0]["level"] == "none" else "epsilon"
+    head = ("data", "method", word, *(metric.replace("_", " ") for metric in metrics))
+    notes = [NOTES[mark] for mark in (SELECTED, UNPROVED) if mark in used]
+    return Table(promise_title(found[0]), head, tuple(body), (*notes, EXACT))
 
 
 def promise_title(group: Group) -> str:
@@ -120,9 +148,8 @@ def _cell(group: Group | None, base: Group | None, metric: str) -> tuple[str, se
         return "", set()
     estimate = group.estimate(metric)
     if estimate is None:
-        return f"failed ({group.failures})", set()
-    promised = group.budget not in ("not private", "no noise")
-    marks = ({UNPROVED} if promised and not group.proved["holds"] else set()) | (
+        return f"failed ({group.failures})" if group.failures else "", set()
+    marks = ({UNPROVED} if private(group.rows[0]) and not group.proved["holds"] else set()) | (
         {SELECTED} if group["selection"] == "not covered" else set()
     )
     text = shown(estimate, metric) + "".join(sorted(marks))
@@ -136,7 +163,7 @@ def _cell(group: Group | None, base: Group | None, metric: str) -> tuple[str, se
 
 def shown(estimate: Estimate, metric: str) -> str:
     """Shares in percent; other figures as they are."""
-    if metric.endswith(("accuracy", "f1", "auc")):
+    if metric.endswith(("accuracy", "f1", "auc", "precision", "recall", "percent")):
         return estimate.percent()
     return f"{estimate.mean:.4g}"
 

@@ -1,9 +1,11 @@
 """Figures that a method is expected to reach, from a CSV file, beside what a store has.
 
-Columns: ``dataset``, ``target_accuracy`` (percent), and what tells rows apart: ``level``, ``adjacency`` (``k-neighbor:5`` and
-``bounded-degree:100`` carry their bound), ``relation``, ``epsilon``; at level local ``features``, ``labels``, ``edges``;
-``option`` as ``name=value``. Columns that begin with ``published`` are shown beside it. A target holds if the mean is at least
-the target minus max(0.7, 2 standard errors).
+Columns: ``dataset``, ``target_accuracy`` (percent), and what tells rows apart: ``method`` (or its label), ``label``, ``level``,
+``adjacency`` (``k-neighbor:5`` and ``bounded-degree:100`` carry their bound), ``relation``, ``epsilon``; at level local
+``features``, ``labels``, ``edges``; ``option`` as ``name=value``. Columns that begin with ``published`` are shown beside it. A
+target holds if the mean is at least the target minus max(0.7, 2 standard errors).
+
+Other figures than the accuracy have limits instead: ``metric`` names one, ``at_least`` or ``at_most`` what its mean must keep.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from graphveil.errors import InputError
 from graphveil.experiments.summary import PARTS, Group, groups
 from graphveil.experiments.tables import EXACT, Table
 
+ACCURACY = "test_accuracy"
 ALLOWANCE = 0.7  # percentage points
 FLOOR = f"a target holds if the mean is at least the target minus max({ALLOWANCE}, 2 standard errors)"
 
@@ -33,66 +37,86 @@ def read_targets(path: Path) -> list[Target]:
             found: list[Target] = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    if not found or not {"dataset", "target_accuracy"} <= set(found[0]):
-        raise InputError(f"{path}: targets need the columns dataset and target_accuracy")
+    if not found or "dataset" not in found[0] or not {"target_accuracy", "at_least", "at_most"} & set(found[0]):
+        raise InputError(
+            f"{path}: targets need the columns dataset and target_accuracy (or metric and at_least, at_most)"
+        )
     return found
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a mean: a floor with an allowance (accuracies, in percent), or a limit as it stands."""
+
+    metric: str
+    value: float
+    most: bool = False
+    allowed: bool = True
+
+    @classmethod
+    def of(cls, target: Target) -> Wanted:
+        if target.get("target_accuracy"):
+            return cls(ACCURACY, float(target["target_accuracy"]))
+        most = bool(target.get("at_most"))
+        limit = target.get("at_most") or target.get("at_least") or "nan"
+        return cls(target.get("metric") or ACCURACY, float(limit), most, allowed=False)
+
+    @property
+    def unit(self) -> float:
+        return 100.0 if self.allowed else 1.0
+
+    def holds(self, mean: float, error: float) -> bool:
+        if self.allowed:
+            return mean >= self.value - max(ALLOWANCE, 2 * error)
+        return mean <= self.value if self.most else mean >= self.value
+
+    @property
+    def words(self) -> str:
+        return f"{self.value:g}" if self.allowed else f"{'at most' if self.most else 'at least'} {self.value:g}"
 
 
 def against(rows: Iterable[Mapping[str, Any]], targets: Sequence[Target]) -> tuple[Table, int]:
     """The table of targets that the rows have runs for, and how many of them are missed."""
-    known = groups(rows)
+    known, asked = groups(rows), [(target, Wanted.of(target)) for target in targets]
     body, missed = [], 0
-    for target in targets:
-        for group in (group for group in known if fits(group, target) and group.estimate() is not None):
-            found = 100 * np.array(group.all_values("test_accuracy"))
+    metrics = len({wanted.metric for _, wanted in asked}) > 1 or any(not wanted.allowed for _, wanted in asked)
+    for target, wanted in asked:
+        for group in (group for group in known if fits(group, target) and group.estimate(wanted.metric) is not None):
+            found = wanted.unit * np.array(group.all_values(wanted.metric))
             error = float(np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else 0.0
-            wanted = float(target["target_accuracy"])
-            holds = float(found.mean()) >= wanted - max(ALLOWANCE, 2 * error)
+            holds = wanted.holds(float(found.mean()), error)
             missed += not holds
             published = next((value for key, value in target.items() if key.startswith("published") and value), "")
-            told = (
-                group["dataset"],
-                group["label"],
-                group["level"],
-                group["adjacency"],
-                group["relation"],
-                group.budget,
-            )
-            figures = (f"{found.mean():.1f} ± {error:.1f}", f"{wanted:g}", "yes" if holds else "NO", published)
-            body.append((*told, *figures, str(len(found))))
-    head = (
-        "data",
-        "method",
-        "level",
-        "adjacency",
-        "relation",
-        "epsilon",
-        "mean ± s.e.",
-        "target",
-        "holds",
-        "published",
-        "runs",
-    )
-    return Table(f"{len(body)} targets, {missed} missed", head, tuple(body), (FLOOR, EXACT)), missed
+            told = [group[field] for field in ("dataset", "label", "level", "adjacency", "relation")]
+            told += [group.budget, *([wanted.metric] if metrics else [])]
+            digits = 1 if wanted.allowed else 3
+            figures = (f"{found.mean():.{digits}f} ± {error:.{digits}f}", wanted.words, "yes" if holds else "NO")
+            body.append((*told, *figures, published, str(len(found))))
+    head = ("data", "method", "level", "adjacency", "relation", "epsilon", *(["figure"] if metrics else []))
+    head += ("mean ± s.e.", "target", "holds", "published", "runs")
+    notes = [FLOOR] if any(wanted.allowed for _, wanted in asked) else []
+    return Table(f"{len(body)} targets, {missed} missed", head, tuple(body), (*notes, EXACT)), missed
 
 
 def fits(group: Group, target: Target) -> bool:
     """Whether the runs are what the target is for."""
-    if group["dataset"] != target["dataset"]:
+    if group["dataset"] != target["dataset"] or target.get("method") not in ("", None, group["method"], group["label"]):
         return False
-    parts = {part: target[part] for part in PARTS if target.get(part)}
-    if parts:
-        return group["parts"] is not None and all(_same(group["parts"][part], text) for part, text in parts.items())
-    adjacency, _, bound = target.get("adjacency", "").partition(":")
+    if target.get("label") not in ("", None, group["label"]):
+        return False
+    adjacency, _, bound = (target.get("adjacency") or "").partition(":")
     stated = {"level": target.get("level"), "adjacency": adjacency, "relation": target.get("relation")}
     if any(text and group[field] != text for field, text in stated.items()):
         return False
     if bound and int(bound) not in (group["k"], group["max_degree"]):
         return False
-    name, _, value = target.get("option", "").partition("=")
-    if name and group["options"].get(name) != json.loads(value):
+    name, _, value = (target.get("option") or "").partition("=")
+    if name and json.dumps(group["options"].get(name)).strip('"') != value:
         return False
-    return _same(group["epsilon_target"], target.get("epsilon", ""))
+    parts = {part: target[part] for part in PARTS if target.get(part)}
+    if parts:
+        return group["parts"] is not None and all(_same(group["parts"][part], text) for part, text in parts.items())
+    return _same(group["epsilon_target"], target.get("epsilon") or "")
 
 
 def _same(value: Any, text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from graphveil.audit.result import RED
+from graphveil.experiments.audit_tables import Row, observed, over_seeds
 from graphveil.report import canvas
 from graphveil.report.palette import ALARM, GRID, HUES, INK, MUTED, PAPER
 
@@ -47,6 +48,20 @@ def audit_plot(audits: Sequence[Body], path: str | Path) -> Figure:
     _legend(figure, audits)
     canvas.save(figure, path)
     return figure
+
+
+def bodies(rows: Iterable[Row]) -> list[Body]:
+    """Audits kept as rows, as :func:`audit_plot` takes them: over seeds what was observed at most, red if one is."""
+    found: list[Body] = []
+    for mine in over_seeds(rows):
+        seen = [observed(row) for row in mine]
+        red = [row for row in mine if row["details"]["verdict"] == RED]
+        first = (red or mine)[0]
+        told = {name: first[name] for name in ("method", "mode", "level", "epsilon_claimed")} | (first["parts"] or {})
+        told |= {"epsilon_provable": first["epsilon"], "verdict": first["details"]["verdict"], "codes": first["gaps"]}
+        told["observed_unbounded"] = None in seen
+        found.append(told | {"epsilon_observed": max((value for value in seen if value is not None), default=None)})
+    return found
 
 
 def _ratio(value: float | None, claimed: float | None) -> float:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from graphveil.report.printed import Printed
 
 TITLES = {ACCURACY: "test accuracy, %", "val_accuracy": "validation accuracy, %", "test_f1": "test F1, %"}
+AUC = ".auc"
+LEVELS = "across: dashed without privacy, dotted controls that see no model"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ def series_of(curves: Curves, metric: str = ACCURACY) -> list[Series]:
         number = met[variant.method] = met.get(variant.method, -1) + 1
         ceiling = measured(curves.open.get(variant, ()), metric)
         values = curves.values(variant, metric)
+        if metric != ACCURACY and not values:
+            continue
         found.append(Series(curves.label(variant), variant.method, values, ceiling, number))
     return found
 
@@ -79,16 +83,18 @@ def panel_of(curves: Curves, metric: str = ACCURACY, printed: Iterable[Printed] 
 
     delta = f"delta {curves.setting.delta:g}" if curves.setting.delta else ""
     told = ", ".join(filter(None, (curves.notion.title if alone else "", delta)))
+    attack = metric.removesuffix(AUC) if metric.endswith(AUC) else ""
     place = (curves.setting.dataset, " ".join(filter(None, (curves.notion.level, curves.notion.axis))))
     here = [point for point in printed if (point.dataset, point.level) == place]
     return Panel(
-        title=curves.title,
+        title=f"{attack}, {curves.title}" if attack else curves.title,
         subtitle=told,
         xlabel=curves.notion.epsilon_label,
-        ylabel=TITLES.get(metric, f"{metric}, %"),
+        ylabel="AUC of the attack" if attack else TITLES.get(metric, f"{metric}, %"),
         series=series_of(curves, metric),
-        references=_references(curves, metric),
+        references=[*_references(curves, metric), *_controls(curves, attack)],
         printed=here if metric == ACCURACY else [],
+        unit=1.0 if attack else 100.0,
     )
 
 
@@ -104,6 +110,22 @@ def _references(curves: Curves, metric: str) -> list[Reference]:
     return found
 
 
+def _controls(curves: Curves, attack: str) -> list[Reference]:
+    """What a score without a model reaches on the same cases: it does not move with the method, nor with epsilon."""
+    from graphveil.report.panel import Reference
+
+    names = {name for row in curves.rows for name in row["metrics"] if attack and name.startswith(f"{attack}/")}
+    found = []
+    for name in sorted(name for name in names if name.endswith(AUC)):
+        by_seed = by(lambda row: row.get("seed"), (row for row in curves.rows if name in row["metrics"]))
+        if all(len({row["metrics"][name] for row in mine}) == 1 for mine in by_seed.values()):
+            values = [mine[0]["metrics"][name] for mine in by_seed.values()]
+            told = name.removeprefix(f"{attack}/").removesuffix(AUC)
+            found.append(Reference(told, sum(values) / len(values), control=True))
+    chance = [Reference("chance", 0.5, control=True)] if attack else []
+    return found if any(abs(one.value - 0.5) < 0.01 for one in found) else found + chance
+
+
 def marks_in(labels: Iterable[str]) -> list[str]:
     """What the signs after these names mean."""
     seen = " ".join(labels)
@@ -115,17 +137,25 @@ def draw(
     path: str | Path,
     printed: Sequence[Printed] = (),
     title: str = "Privacy and accuracy",
-    metric: str = ACCURACY,
+    metrics: Sequence[str] = (ACCURACY,),
 ) -> Figure:
     """All curves of these rows as one picture; the ending of ``path`` (.svg, .png, .pdf) chooses its kind."""
     from graphveil.report.panel import draw_sheet, notes_of
 
-    found = [one for one in curves_of(rows) if any(one.values(variant, metric) for variant in one.private)]
+    every = curves_of(rows)
+    found = [
+        (metric, one)
+        for metric in metrics
+        for one in every
+        if any(one.values(variant, metric) for variant in one.private)
+    ]
     if not found:
-        raise InputError(f"there is nothing to draw: no finished private run among {len(rows)} rows has a {metric}")
-    first = found[0].notion
-    alone = any(one.notion != first for one in found)
-    panels = [panel_of(one, metric, printed, alone) for one in found]
+        told = " or ".join(metrics)
+        raise InputError(f"there is nothing to draw: no finished private run among {len(rows)} rows has a {told}")
+    first = found[0][1].notion
+    alone = any(one.notion != first for _, one in found)
+    panels = [panel_of(one, metric, printed, alone) for metric, one in found]
     heading = title if alone else f"{title}: {first.title}"
     notes = notes_of(panels) + marks_in(series.label for panel in panels for series in panel.series)
+    notes += [LEVELS] if any(metric.endswith(AUC) for metric, _ in found) else []
     return draw_sheet(panels, path, heading, notes)

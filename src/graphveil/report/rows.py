@@ -8,26 +8,19 @@ or in the local model what is sent in the clear, withheld or randomised, with th
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Openness, Part
+from graphveil.experiments.checked import Row as Row
+from graphveil.experiments.checked import is_number
+from graphveil.experiments.checked import private as private
+from graphveil.experiments.run import REPORTS, TRAINING
+from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Relation
 
-Row = Mapping[str, Any]
-NEEDED = ("method", "dataset", "level", "metrics")
-KINDS: dict[str, Any] = {  # of what is not a number
-    **dict.fromkeys(
-        ("method", "dataset", "level", "adjacency", "relation", "label", "mode", "preparation", "split"), str
-    ),
-    **dict.fromkeys(("options", "parts", "metrics"), dict),
-    **dict.fromkeys(("releases", "gaps"), list),
-}
-FIGURES = ("epsilon_target", "epsilon", "epsilon_claimed", "delta", "seconds", "cpu_seconds", "k", "max_degree", "seed")
 ACCURACY = "test_accuracy"
 NOT_COVERED, DOES_NOT_HOLD = "†", "‡"
 MARKS = {
@@ -38,75 +31,13 @@ AXIS = "epsilon on the axis"
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a store of experiments or of its export, each checked for what every page needs."""
-    lines = _lines(path) if path.suffix in (".jsonl", ".ndjson") else _stored(path)
-    found = []
-    for where, row in lines:
-        if wrong := mistake(row):
-            raise InputError(f"{path}, {where}: {wrong}; one row per run, as the store exports it")
-        found.append(row | {"metrics": row["metrics"] or {}})
+    """The rows of a store of experiments or of its export; a page needs at least one."""
+    from graphveil.experiments.export import read_rows as of_any_form
+
+    found: list[Row] = list(of_any_form(path))
     if not found:
         raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
     return found
-
-
-def _stored(path: Path) -> Iterator[tuple[str, Any]]:
-    """Rows of a store, or of a JSON export, with their place."""
-    from graphveil.experiments.export import read_rows as of_store
-
-    if not path.exists():
-        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)")
-    return ((f"run {number}", row) for number, row in enumerate(of_store(path), start=1))
-
-
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Rows of a file of JSON lines, with their line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; give a store of 'graphveil sweep' or its export (.jsonl)") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield f"line {number}", json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}); is the file complete?") from None
-
-
-def mistake(row: Any) -> str:
-    """What is wrong with a row, in words; empty if nothing is."""
-    if not isinstance(row, dict):
-        return "not a JSON object"
-    missing = [key for key in NEEDED if key not in row or (row[key] is None and key != "metrics")]
-    if missing:
-        return f"no {', '.join(missing)}"
-    for key, kinds in KINDS.items():
-        if row.get(key) is not None and (not isinstance(row[key], kinds) or isinstance(row[key], bool)):
-            return f"{key} is {row[key]!r}"
-    if row["level"] not in tuple(Level) or row.get("adjacency", "none") not in (*Adjacency, None):
-        return f"unknown level {row['level']!r} or adjacency {row.get('adjacency')!r}"
-    releases = row.get("releases") or []
-    if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in releases):
-        return "a release without a name"
-    if not all(isinstance(code, str) for code in row.get("gaps") or ()):
-        return "gaps that are not codes"
-    numbers = {**(row["metrics"] or {}), **{key: row.get(key) for key in FIGURES}}
-    numbers |= {f"{one['name']}: {key}": one.get(key) for one in releases for key in ("share", "noise", "dimension")}
-    odd = [key for key, value in numbers.items() if value is not None and not _number(value)]
-    odd = odd or [
-        key for key in ("epsilon_target", "delta") if (row.get(key) or 0) < 0 or row.get("epsilon_target") == 0
-    ]
-    parts = row.get("parts") or {}
-    words = (*Openness, None)
-    odd += [part for part, value in parts.items() if not (value > 0 if _number(value) else value in words)]
-    if odd:
-        return f"{odd[0]} is not a number that can be"
-    if private(row) and row["level"] != Level.LOCAL and row.get("adjacency") is None:
-        return "a private run without adjacency"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -216,14 +147,9 @@ def broken(row: Row) -> bool:
 
 
 def done(rows: Iterable[Row]) -> list[Row]:
-    return [row for row in rows if row.get("status", "done") == "done"]
-
-
-def private(row: Row) -> bool:
-    """Whether the run was to protect anything."""
-    if row["level"] == Level.LOCAL:
-        return any(_number(value) for value in (row.get("parts") or {}).values())
-    return row["level"] != Level.NONE and row.get("epsilon_target") is not None
+    """The finished runs that measured a method or reports; audits and forecasts have tables and pictures of their own."""
+    kept = (TRAINING, REPORTS)
+    return [row for row in rows if row.get("status", "done") == "done" and (row.get("kind") or TRAINING) in kept]
 
 
 def notions(rows: Sequence[Row]) -> dict[Notion, list[Row]]:
@@ -259,7 +185,7 @@ def _local_notion(row: Row, rows: Sequence[Row]) -> Notion:
     parts = row["parts"]
     alike = [other["parts"] for other in rows if private(other) and other["level"] == Level.LOCAL]
     alike = [other for other in alike if all(_openness(other, part) == _openness(parts, part) for part in Part)]
-    budgets = [part for part in Part if _number(parts.get(part))]
+    budgets = [part for part in Part if is_number(parts.get(part))]
     axis = max(budgets, key=lambda part: len({other[part] for other in alike}))
     shown = {part: f"epsilon {parts[part]:g}" if part in budgets else _openness(parts, part) for part in Part}
     shown[axis] = AXIS
@@ -269,8 +195,4 @@ def _local_notion(row: Row, rows: Sequence[Row]) -> Notion:
 
 def _openness(parts: Mapping[str, Any], part: str) -> str:
     value = parts.get(part)
-    return "epsilon" if _number(value) else str(value or "withheld")
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return "epsilon" if is_number(value) else str(value or "withheld")

@@ -1,6 +1,7 @@
-"""Writes ``docs/results/mutants.md``: which check of the suite and of ``graphveil audit`` catches each mutant, and healthy seeds.
+"""Writes the rows of ``docs/results/mutants.jsonl``: which check of the suite and of ``graphveil audit`` catches each mutant.
 
-    python -m tests.audit.mutants.table [--out docs/results/mutants.md]
+    python -m tests.audit.mutants.table [--out docs/results/mutants.jsonl]
+    graphveil report docs/results                                             # makes the page of them
 
 Every mutant is audited as ``graphveil audit`` would, with fewer draws and without the one-run audit; mutants of the accounting
 also against the cross-checks of ``graphveil audit --all``. Ends with an error if a mutant that should be seen is not, or a
@@ -16,21 +17,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from graphveil import __version__
 from graphveil.audit import audit_method
 from graphveil.audit.accountants import cross_checks
 from graphveil.audit.result import Audit
+from graphveil.experiments.audits import WORST_CASES
+from graphveil.experiments.export import write_rows
+from graphveil.experiments.mutant_table import HEALTHY, MUTANT
+from graphveil.experiments.run import promise_fields
+from graphveil.experiments.summary import PARTS
 from graphveil.privacy.local import Local
 from tests.audit.mutants import MUTANTS, Mutant
 
 SEEDS = range(10)
-HEAD = """# Mutants
-
-Privacy bugs, each planted in the library (`tests/audit/mutants/`), and what catches it. *Suite*: the cheapest check that
-`tests/audit/test_mutants.py` runs against it. *Audit*: the checks of `graphveil audit` that fail (*bound*: an observed
-epsilon above the claim; *cross-check*: the accountants of `--all` disagree). Made by `python -m tests.audit.mutants.table`.
-
-| part | mutant | planted in | suite | audit |
-|---|---|---|---|---|"""
 
 
 def audited(method: Any, promise: Any, samples: int, seed: int = 0) -> Audit:
@@ -49,41 +48,53 @@ def seen_by_the_audit(mutant: Mutant) -> list[str]:
     return list(names)
 
 
-def rows(missed: list[str]) -> Iterator[str]:
+def row(kind: str, mutant: Mutant, label: str, **more: Any) -> dict[str, Any]:
+    """The fields that every row has."""
+    method, promise = mutant.method(), promise_fields(mutant.promise)
+    told = {name: promise.get(name) for name in ("level", "adjacency", "relation", "k", "max_degree", "delta")}
+    return {
+        "id": f"{kind}/{label}",
+        "kind": kind,
+        "experiment": "mutants",
+        "method": method.name,
+        "mode": method.mode,
+        "label": label,
+        "dataset": WORST_CASES,
+        **told,
+        "epsilon_target": None if promise["level"] == "local" else promise["epsilon"],
+        "parts": {part: promise[part] for part in PARTS} if promise["level"] == "local" else None,
+        "version": __version__,
+        **more,
+    }
+
+
+def mutants(missed: list[str]) -> Iterator[dict[str, Any]]:
     for mutant in MUTANTS:
         with mutant.plant():
             seen = seen_by_the_audit(mutant)
         if bool(seen) == bool(mutant.unseen):
             missed.append(mutant.name)
-        where = f"`{mutant.method().name}`"
-        shown = ", ".join(seen) or f"not seen: {mutant.unseen}"
-        print(f"{mutant.name}: {shown}", file=sys.stderr, flush=True)
-        yield f"| {mutant.area} | {mutant.name} | {where} | {mutant.suite} | {shown} |"
+        print(f"{mutant.name}: {', '.join(seen) or f'not seen: {mutant.unseen}'}", file=sys.stderr, flush=True)
+        details = {"part": mutant.area, "suite": mutant.suite, "seen": seen, "unseen": mutant.unseen}
+        yield row(MUTANT, mutant, mutant.name, details=details)
 
 
-def healthy(missed: list[str]) -> Iterator[str]:
+def healthy(missed: list[str]) -> Iterator[dict[str, Any]]:
     """Every method and promise of the list without a bug, over ten seeds."""
-    chosen = {(mutant.method.__name__, str(mutant.promise)): mutant for mutant in MUTANTS}
-    violated = [
-        f"{name}, seed {seed}"
-        for (name, _), mutant in chosen.items()
-        for seed in SEEDS
-        if audited(mutant.method(), mutant.promise, mutant.samples, seed).violated
-    ]
-    missed += violated
-    yield f"\nWithout a bug: {len(chosen)} methods and promises over {len(SEEDS)} seeds, {len(violated)} called violated."
+    chosen = {f"{mutant.method.__name__}, {mutant.promise}": mutant for mutant in MUTANTS}
+    for label, mutant in chosen.items():
+        violated = [s for s in SEEDS if audited(mutant.method(), mutant.promise, mutant.samples, s).violated]
+        missed += [f"{label}, seed {seed}" for seed in violated]
+        yield row(HEALTHY, mutant, label, metrics={"audits": len(SEEDS), "violated": len(violated)})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/results/mutants.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/mutants.jsonl"))
+    out = parser.parse_args().out
     warnings.simplefilter("ignore")
     missed: list[str] = []
-    lines = [HEAD, *rows(missed)]
-    unseen = sum(bool(mutant.unseen) for mutant in MUTANTS)
-    lines.append(f"\n{len(MUTANTS)} mutants: all caught by the suite, {len(MUTANTS) - unseen} by an audit.")
-    lines += healthy(missed)
-    parser.parse_args().out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_rows([*mutants(missed), *healthy(missed)], out)
     if missed:
         sys.exit(f"not as the list says: {', '.join(missed)}")
 

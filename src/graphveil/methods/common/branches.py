@@ -2,7 +2,7 @@
 
 It has one branch per input, joined by a hidden layer or simply added. ``hidden > 0``: the papers' two-layer head. ``hidden = 0``:
 softmax regression on all inputs, which needs fewer numbers and so less of the noise; the default wherever gradients are private
-(measured: ``docs/results/central.md``).
+(``benchmarks/central.yaml`` measures it).
 """
 
 from __future__ import annotations
