@@ -159,6 +159,41 @@ def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: flo
     return TwiceAsDeep(first, for_one_graph(name, hidden, hidden, classes, dropout, seed + 1))
 
 
+class PrivateLayerFirst(nn.Module):
+    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20)."""
+
+    def __init__(self, private: nn.Module, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.private, self.graph, self.rate = private, graph, dropout
+        self.dense, self.last = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        rate = self.rate if self.training else None
+        hidden = torch.relu(self.graph(dropout(self.private(x), rate), edge_index))
+        logits: Tensor = self.last(dropout(torch.relu(self.dense(dropout(hidden, rate))), rate))
+        return logits
+
+
+def with_private_layer(
+    private: Callable[[int, int], nn.Module],
+    name: str,
+    width: int,
+    hidden: int,
+    classes: int,
+    dropout: float,
+    seed: int,
+) -> nn.Module:
+    """``private(width, hidden)`` as first graph layer, one of the backbone and two dense ones, weights from ``seed``."""
+    hidden = max(1, hidden // HEADS) * HEADS if name in ATTENTION else hidden
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first, second = _builders()[name](hidden, hidden, hidden)
+        network = PrivateLayerFirst(private(width, hidden), second or first, hidden, classes, dropout)
+    if name == "gcn":
+        network.graph.cached = True  # type: ignore[assignment]
+    return network
+
+
 def for_one_graph(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
     """A backbone that sees one graph only, so that GCN keeps its normalised matrix."""
     network = build_backbone(name, width, hidden, classes, dropout, seed)
