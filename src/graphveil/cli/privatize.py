@@ -48,6 +48,9 @@ def privatize(
         Path | None,
         typer.Option(metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."),
     ] = None,
+    newcomers: Annotated[
+        bool, typer.Option("--newcomers", help="These people came after the broadcast and ask a model for their score.")
+    ] = False,
     holder: Annotated[str, typer.Option(help="Who keeps these records.")] = "all",
     memory: Annotated[
         Path | None,
@@ -96,7 +99,7 @@ def privatize(
         )
     else:
         rounds = _planned(plan, promise)
-    job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
+    job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise", newcomers)
     start = time.perf_counter()
     with opt.progress_bar() as bar:
         done = job.run(out, Noise(seed), lambda rows: bar("records", rows, rows), memory)

@@ -83,6 +83,11 @@ class ReportsFile:
         there = column.is_valid().to_numpy()
         return np.ma.array(column.fill_null(NO_LABEL).to_numpy().astype(np.int64), mask=~there)
 
+    @property
+    def contacts(self) -> pa.Array | None:
+        """Everybody's contacts, ids separated by spaces; None if lists are not sent."""
+        return self.table["contacts"].combine_chunks() if "contacts" in self.table.column_names else None
+
     def lengths(self) -> np.ndarray:
         """How long everybody's list is; -1 where that is missing."""
         return np.asarray(self.table["degree"].fill_null(-1).to_numpy(), dtype=np.int64)
