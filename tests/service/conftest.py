@@ -51,9 +51,15 @@ def store(tmp_path, url):
     found.close()
 
 
+def unlimited(folder, **others):
+    """A service without rates and without training of its own."""
+    rates = dict.fromkeys(("rate", "burst", "stranger_rate", "stranger_burst"), 1e6)
+    return Settings(folder, **{"trains": False} | rates | others)
+
+
 @pytest.fixture
 def settings(tmp_path):
-    return Settings(tmp_path / "service", trains=False, rate=1e6, burst=1e6, stranger_rate=1e6, stranger_burst=1e6)
+    return unlimited(tmp_path / "service")
 
 
 @pytest.fixture

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.exchange.broadcast import Broadcast, split_ids
 from graphveil.exchange.client import NO_LABEL
 from graphveil.exchange.randomizers import Contacts, checks
+from graphveil.exchange.randomizers.base import SampledRows
 from graphveil.exchange.randomizers.checks import Defects, reasons
 from graphveil.exchange.report import Refusal, Report
 from graphveil.exchange.reports_file import ReportsFile
@@ -216,7 +218,9 @@ class Files:
         if part is Part.LABELS:
             return file.labels().data
         if part is Part.FEATURES:
-            return file.numbers("f")
+            rows = file.numbers("f")
+            sampled = any(isinstance(file.rounds[n][0].randomizer, SampledRows) for n in file.answered(part))
+            return sp.csr_matrix(rows) if sampled else rows.toarray() if sp.issparse(rows) else rows
         return file.numbers("h") if file.contacts is None else self._lists(file)
 
     def _slots(self, file: ReportsFile) -> np.ndarray:

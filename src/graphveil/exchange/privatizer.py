@@ -102,7 +102,7 @@ class Privatizer:
                 for batch in self.records.batches(columns):
                     hashes.append(known.digests(batch.ids.to_pylist()))
                     _check_once(hashes[-1:], path)
-                    found, outside = self._report(batch, noise, vertices)
+                    found, outside = self.report(batch, noise, vertices)
                     if outside and self.refuse_outside:
                         asked = (round.randomizer for round in self.rounds)
                         features = next(one for one in asked if isinstance(one, RowRandomizer))
@@ -130,7 +130,7 @@ class Privatizer:
             "lengths_in_the_clear": self.tells_lengths,
         }
 
-    def _report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
+    def report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
         """The columns of one batch of reports, and how many attributes were clipped."""
         own = np.arange(before, before + len(batch))
         if self.heard is not None:

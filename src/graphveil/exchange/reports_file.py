@@ -71,7 +71,7 @@ class ReportsFile:
     def raw(self, part: Part) -> bool:
         return self.promise.budget(part) is Openness.RAW
 
-    def numbers(self, letter: str) -> np.ndarray:
+    def numbers(self, letter: str) -> Any:
         """The columns ``letter0, letter1, ...`` as one table; NaN where a number is missing."""
         names = [name for name in self.table.column_names if _numbered(name, letter)]
         rows = [self.table[name].to_numpy() for name in sorted(names, key=lambda name: int(name[1:]))]

@@ -27,7 +27,7 @@ def arrow_records(content: bytes, stage: Stage, most: int) -> Iterator[WireRecor
     """One record, or what is wrong with it, for every row; a :class:`Defect` is raised if it is no such stream at all."""
     try:
         for batch in _batches(content, most):
-            yield from _rows(batch, stage)
+            yield from rows_of(batch, stage)
     except (pa.ArrowException, ValueError, OSError, struct.error, UnicodeDecodeError, OverflowError):
         raise Defect("not an Arrow stream of plain columns") from None
 
@@ -59,7 +59,8 @@ def _batches(content: bytes, most: int) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _rows(batch: pa.RecordBatch, stage: Stage) -> Iterator[WireRecord | Defect]:
+def rows_of(batch: pa.RecordBatch, stage: Stage) -> Iterator[WireRecord | Defect]:
+    """One record, or what is wrong with it, for every row."""
     names, asked = batch.schema.names, stage.fields
     if len(set(names)) != len(names):
         raise Defect("two columns have the same name")

@@ -127,9 +127,7 @@ class WireReports(ReportsFile):
         return self._told.ids
 
     def numbers(self, letter: str) -> Any:
-        if letter == "h":
-            return self._told.counts
-        return self._told.features.toarray() if self.raw(Part.FEATURES) else self._told.features
+        return self._told.counts if letter == "h" else self._told.features
 
     def labels(self) -> np.ma.MaskedArray:
         values = self._told.labels

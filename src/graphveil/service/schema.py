@@ -27,7 +27,11 @@ collections = Table(
     Column("state", String(16), nullable=False),
     Column("created", Float, nullable=False),
 )
-collection = lambda: Column("collection", Integer, ForeignKey("collections.id"), primary_key=True)
+
+
+def collection() -> Column[int]:
+    return Column("collection", Integer, ForeignKey("collections.id"), primary_key=True)
+
 
 tokens = Table(
     "tokens",

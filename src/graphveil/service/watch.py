@@ -29,7 +29,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        one = {"registry": self.registry}
+        one: Any = {"registry": self.registry}
         self.requests = Counter("graphveil_requests", "Requests", ["route", "method", "status"], **one)
         self.seconds = Histogram("graphveil_request_seconds", "Time of a request", ["route"], buckets=STEPS, **one)
         self.reports = Counter("graphveil_reports", "Reports by what became of them", ["collection", "outcome"], **one)
