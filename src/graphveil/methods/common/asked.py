@@ -40,6 +40,10 @@ class ReportsPredictor(ABC):
     def newcomers(self, files: Files, directed: bool) -> np.ndarray:
         """Logits of those behind the slots, from what they sent; ``directed``: their contacts need not list them."""
 
+    def blind_scores(self, slots: np.ndarray) -> np.ndarray:
+        """Logits of some slots, computed without the labels that they reported themselves; a network reads none."""
+        return self.scores[slots]
+
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]: ...
 

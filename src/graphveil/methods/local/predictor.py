@@ -35,6 +35,9 @@ class HeadPredictor(ReportsPredictor):
     def slot_scores(self) -> np.ndarray:
         return self.head.logits(*self.source.slots())
 
+    def blind_scores(self, slots: np.ndarray) -> np.ndarray:
+        return self.head.logits(*self.source.blind(slots))
+
     def newcomers(self, files: Files, directed: bool) -> np.ndarray:
         return self.head.logits(*self.source.newcomers(files, directed))
 

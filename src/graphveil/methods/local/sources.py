@@ -62,6 +62,13 @@ class PublicEdges:
         whole = self.propagated(self.edges, self.likelihoods)
         return whole, no_extra(whole)
 
+    def blind(self, slots: np.ndarray) -> tuple[Array, Array]:
+        """The same on some slots, without the reports of all of them."""
+        likelihoods = self.likelihoods.copy()
+        likelihoods[slots] = 1 / len(self.channel)
+        whole = self.propagated(self.edges, likelihoods)[slots]
+        return whole, no_extra(whole)
+
     def newcomers(self, files: Files, directed: bool) -> tuple[Array, Array]:
         """The same on newcomers, whose contacts are public; nobody of them has told a label."""
         count, classes = len(files.ids) - files.known, len(self.channel)
@@ -114,6 +121,11 @@ class Histograms:
 
     def slots(self) -> tuple[Array, Array]:
         return self._evidence([one.counts for one in self.rounds], self.degrees)
+
+    def blind(self, slots: np.ndarray) -> tuple[Array, Array]:
+        """The same on some slots: nobody's own counts read their own label."""
+        whole, extra = self.slots()
+        return whole[slots], extra[slots]
 
     def newcomers(self, files: Files, directed: bool) -> tuple[Array, Array]:
         """Of their own noisy counts; a network or a list of their contacts is not read."""
