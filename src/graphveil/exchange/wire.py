@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from graphveil.exchange.round import Round
@@ -53,7 +54,7 @@ class Stage:
     def tells_lengths(self) -> bool:
         return any(round.randomizer.tells_lengths for round in self.rounds)
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, bool]:
         """The fields of a record, and whether it must have them; nobody has to have a label."""
         edges = self.round_on(Part.EDGES)
@@ -64,7 +65,7 @@ class Stage:
         found |= {"contacts": True} if self.raw(Part.EDGES) or (edges is not None and not counts) else {}
         return found | ({"degree": True} if self.tells_lengths else {})
 
-    @property
+    @cached_property
     def count_width(self) -> int:
         edges = self.round_on(Part.EDGES)
         return 0 if edges is None else edges.randomizer.report_width

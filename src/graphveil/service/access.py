@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
 
 from graphveil.service.limits import Rate
 from graphveil.service.settings import Settings
@@ -28,9 +29,9 @@ class Door:
         self.strangers = Rate(settings.stranger_rate, settings.stranger_burst)
         self._seen: dict[bytes, tuple[float, Caller]] = {}
 
-    def caller(self, request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
+    async def caller(self, request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
         """Whoever holds the token of this request; 401 if it has none, or a bad one."""
-        found = None if credentials is None else self._known(credentials.credentials)
+        found = None if credentials is None else await self._known(credentials.credentials)
         if found is None:
             self.strangers.check(address(request))
             what = "no token" if credentials is None else "a token that is not good here"
@@ -39,12 +40,12 @@ class Door:
         request.state.caller = found
         return found
 
-    def _known(self, token: str) -> Caller | None:
+    async def _known(self, token: str) -> Caller | None:
         now, key = time.monotonic(), hashlib.sha256(token.encode(errors="surrogatepass")).digest()
         before = self._seen.get(key)
         if before is not None and now - before[0] < REMEMBERED:
             return before[1]
-        found = caller_of(self.store, token)
+        found = await run_in_threadpool(caller_of, self.store, token)
         if len(self._seen) > 10_000:
             self._seen.clear()
         self._seen.pop(key, None)
@@ -60,18 +61,13 @@ def address(request: Request) -> str:
 def allowed(*roles: Role) -> object:
     """A parameter of a route: the caller, who must have one of these roles (default: any)."""
 
-    def check(request: Request, credentials: Credentials) -> Caller:
-        found: Caller = request.app.state.door.caller(request, credentials)
+    async def check(request: Request, credentials: Credentials) -> Caller:
+        found: Caller = await request.app.state.door.caller(request, credentials)
         if roles and found.role not in roles:
             raise HTTPException(403, f"this is for the role {' or '.join(roles)}")
         return found
 
     return Depends(check)
-
-
-def stranger(request: Request) -> None:
-    """What needs no token is still limited by address."""
-    request.app.state.door.strangers.check(address(request))
 
 
 Anybody = Annotated[Caller, allowed()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
@@ -21,7 +21,7 @@ from graphveil.service.registry import Registry
 from graphveil.service.schema import jobs
 from graphveil.service.settings import Settings
 from graphveil.service.store import Store
-from graphveil.service.watch import Metrics, observed
+from graphveil.service.watch import Metrics, Observed
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -52,9 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     for part in (collections_api, reports_api, predict_api, central_api):
         app.include_router(part.router)
 
-    @app.middleware("http")
-    async def observe(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        return await observed(request, call, app.state.metrics)
+    app.add_middleware(Observed, metrics=app.state.metrics)
 
     @app.exception_handler(SQLAlchemyError)
     async def away(request: Request, error: SQLAlchemyError) -> JSONResponse:

@@ -99,47 +99,68 @@ def write_batches(store: Store, batches: Sequence[Batch]) -> list[Taken]:
     for attempt in range(AGAIN):
         try:
             with store.writing() as connection:
-                return [_write(connection, batch) for batch in batches]
+                return _written(connection, batches)
         except IntegrityError:
             if attempt == AGAIN - 1:
                 raise
     raise AssertionError("unreachable")
 
 
-def _write(connection: Connection, batch: Batch) -> Taken:
-    names = [record.id for record in batch.records]
-    owned = _known(connection, owners, batch, names, owners.c.holder)
-    before = _known(connection, reports, batch, names, reports.c.body)
-    refused: dict[int, str] = {}
-    rows: dict[str, dict[str, Any]] = {}
-    repeated, over = 0, _is_over(connection, batch)
-    for number, record in enumerate(batch.records):
-        body = record.body()
-        there = rows[record.id]["body"] if record.id in rows else before.get(record.id)
-        if owned.get(record.id, batch.holder) != batch.holder:
-            refused[number] = ANOTHER_HOLDER
-        elif there is None and over:
-            refused[number] = OVER
-        elif there is None:
-            rows[record.id] = {"record": record.id, "body": body}
-        elif bytes(there) == body:
-            repeated += 1
-        else:
-            refused[number] = ANOTHER_VALUE
-    told: dict[str, Any] = {"collection": batch.collection}
-    fresh = [name for name in rows if name not in owned]
+def _written(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
+    """Batches of the same stage are looked up and written together."""
+    found: dict[int, Taken] = {}
+    stages: dict[tuple[int, str], list[int]] = {}
+    for number, batch in enumerate(batches):
+        stages.setdefault((batch.collection, batch.stage), []).append(number)
+    for places in stages.values():
+        together = [batches[place] for place in places]
+        found |= dict(zip(places, _of_one_stage(connection, together), strict=True))
+    return [found[number] for number in range(len(batches))]
+
+
+def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
+    first = batches[0]
+    names = list({record.id for batch in batches for record in batch.records})
+    owned = _known(connection, owners, first, names, owners.c.holder)
+    before = {name: bytes(body) for name, body in _known(connection, reports, first, names, reports.c.body).items()}
+    over = _is_over(connection, first)
+    told: dict[str, Any] = {"collection": first.collection}
+    rows: list[dict[str, Any]] = []
+    fresh: list[dict[str, Any]] = []
+    counted: dict[str, int] = {}
+    found = []
+    for batch in batches:
+        stored = repeated = 0
+        refused: dict[int, str] = {}
+        for number, record in enumerate(batch.records):
+            body, there = record.body(), before.get(record.id)
+            if owned.get(record.id, batch.holder) != batch.holder:
+                refused[number] = ANOTHER_HOLDER
+            elif there == body:
+                repeated += 1
+            elif there is not None:
+                refused[number] = ANOTHER_VALUE
+            elif over:
+                refused[number] = OVER
+            else:
+                if record.id not in owned:
+                    owned[record.id] = batch.holder
+                    fresh.append(told | {"record": record.id, "holder": batch.holder})
+                before[record.id] = body
+                more = {"stage": batch.stage, "holder": batch.holder, "seeded": batch.seeded}
+                rows.append(told | more | {"record": record.id, "body": body})
+                stored += 1
+        found.append(Taken(stored, repeated, refused))
+        for reason, times in [*batch.refused.items(), *((reason, 1) for reason in refused.values())]:
+            counted[reason] = counted.get(reason, 0) + times
     if fresh:
-        connection.execute(insert(owners), [told | {"record": name, "holder": batch.holder} for name in fresh])
+        connection.execute(insert(owners), fresh)
     if rows:
-        more = told | {"stage": batch.stage, "holder": batch.holder, "seeded": batch.seeded}
-        connection.execute(insert(reports), [more | row for row in rows.values()])
-        count(connection, arrivals, told | {"stage": batch.stage, "minute": int(now() // 60)}, len(rows))
-    counted = dict(batch.refused)
-    for reason in refused.values():
-        counted[reason] = counted.get(reason, 0) + 1
+        connection.execute(insert(reports), rows)
+        count(connection, arrivals, told | {"stage": first.stage, "minute": int(now() // 60)}, len(rows))
     for reason, times in sorted(counted.items()):
-        count(connection, refusals, told | {"stage": batch.stage, "reason": reason[:200]}, times)
-    return Taken(len(rows), repeated, refused)
+        count(connection, refusals, told | {"stage": first.stage, "reason": reason[:200]}, times)
+    return found
 
 
 def _is_over(connection: Connection, batch: Batch) -> bool:

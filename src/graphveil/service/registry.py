@@ -16,6 +16,7 @@ class Registry:
         self.store = store
         self._known: dict[str, tuple[int, Protocol]] = {}
         self._heard: dict[tuple[int, str], Broadcast] = {}
+        self._stages: dict[tuple[str, str, bool], Stage] = {}
 
     def find(self, name: str) -> tuple[int, Protocol]:
         """The number and the protocol of a collection; 404 if there is none."""
@@ -30,10 +31,18 @@ class Registry:
         number, protocol = self.find(name)
         if stage not in protocol.stages:
             raise HTTPException(404, f"there is no such stage; there are: {', '.join(protocol.stages)}")
+        if (name, stage, asking) in self._stages:
+            return number, protocol, self._stages[name, stage, asking]
         heard = None if stage == FIRST else self.heard(number, protocol, stage)
         if stage != FIRST and heard is None:
             raise HTTPException(409, "nobody has been asked this round yet")
-        return number, protocol, protocol.asking(stage, heard) if asking else protocol.stage(stage, heard)
+        found = protocol.asking(stage, heard) if asking else protocol.stage(stage, heard)
+        self._stages[name, stage, asking] = found
+        return number, protocol, found
+
+    def has(self, name: str, stage: str) -> bool:
+        """Whether :meth:`stage` would not have to ask the store."""
+        return name in self._known and (stage == FIRST or (self._known[name][0], stage) in self._heard)
 
     def heard(self, number: int, protocol: Protocol, stage: str) -> Broadcast | None:
         """What a round hears; once told it stays."""

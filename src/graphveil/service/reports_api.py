@@ -61,7 +61,10 @@ async def post_reports(
     """Take reports of the caller's records. The status is that of the first refusal if nothing could be taken."""
     state = request.app.state
     content = await limited_body(request, state.settings.largest_body)
-    number, protocol, asked = await run_in_threadpool(state.registry.stage, name, stage)
+    registry = state.registry
+    if not registry.has(name, stage):
+        await run_in_threadpool(registry.stage, name, stage)
+    number, protocol, asked = registry.stage(name, stage)
     mine = lambda record: None if caller.owns(record) else NOT_YOURS
     kind = request.headers.get("content-type", "")
     found = received(content, kind, asked, state.settings.most_records, mine)

@@ -11,13 +11,13 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("graphveil.service")
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -59,31 +59,52 @@ def write_logs(level: int = logging.INFO) -> None:
     log.setLevel(level)
 
 
-async def observed(request: Request, call: Callable[[Request], Awaitable[Response]], metrics: Metrics) -> Response:
-    """Give a request an id, answer it, and write down how that went."""
-    asked = request.headers.get("x-request-id", "")
-    request.state.id = asked if REQUEST_ID.fullmatch(asked) else secrets.token_hex(8)
-    start = time.perf_counter()
-    try:
-        response = await call(request)
-    except Exception:
-        log.exception("error", extra={"told": {"request": request.state.id}})
-        body = {"detail": "something went wrong here; the request id finds it in the log"}
-        response = Response(json.dumps(body), 500, media_type="application/json")
-    took = time.perf_counter() - start
-    route = getattr(request.scope.get("route"), "path", "none")
-    response.headers["X-Request-ID"] = request.state.id
-    metrics.requests.labels(route, request.method if route != "none" else "any", str(response.status_code)).inc()
-    metrics.seconds.labels(route).observe(took)
-    caller = getattr(request.state, "caller", None)
-    told = {
-        "request": request.state.id,
-        "route": route,
-        "method": request.method,
-        "status": response.status_code,
-        "ms": round(1000 * took, 2),
-        "token": None if caller is None else caller.key,
-        "role": None if caller is None else caller.role.value,
-    }
-    log.info("request", extra={"told": told})
-    return response
+class Observed:
+    """Gives every request an id, and writes down how it went."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        asked = Headers(scope=scope).get("x-request-id", "")
+        number = asked if REQUEST_ID.fullmatch(asked) else secrets.token_hex(8)
+        scope.setdefault("state", {})["id"] = number
+        start, status = time.perf_counter(), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message).append("X-Request-ID", number)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answer)
+        except Exception:
+            log.exception("error", extra={"told": {"request": number}})
+            if status:
+                raise
+            body = {"detail": "something went wrong here; the request id finds it in the log"}
+            await JSONResponse(body, 500)(scope, receive, answer)
+        finally:
+            self._write_down(scope, number, status, time.perf_counter() - start)
+
+    def _write_down(self, scope: Scope, number: str, status: int, took: float) -> None:
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if route != "none" else "any"
+        self.metrics.requests.labels(route, method, str(status)).inc()
+        self.metrics.seconds.labels(route).observe(took)
+        caller = scope["state"].get("caller")
+        told = {
+            "request": number,
+            "route": route,
+            "method": method,
+            "status": status,
+            "ms": round(1000 * took, 2),
+            "token": None if caller is None else caller.key,
+            "role": None if caller is None else caller.role.value,
+        }
+        log.info("request", extra={"told": told})
