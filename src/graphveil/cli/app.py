@@ -36,6 +36,7 @@ COMMANDS = {
     "audit": "audit:audit",
     "privatize": "privatize:privatize",
     "collect": "collect:collect",
+    "serve": "serve:serve",
     "sweep": "sweep:sweep",
     "results": "results:results",
     "compare": "compare:compare",

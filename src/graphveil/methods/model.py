@@ -24,6 +24,7 @@ from graphveil.privacy.promise import Level
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphveil.exchange.files import Files
     from graphveil.methods.base import PrivateMethod
 
 
@@ -109,9 +110,15 @@ class Model:
         """Class probabilities of every node of ``data``, one row each; without data, those that anybody may see.
 
         Where releases have a row per slot, data are aligned by id; without ids rows are taken in the order of training.
+        Reports of people who came later (files that ``graphveil privatize`` wrote, or :meth:`newcomers`) are scored by a local
+        model: one row for each of them, in the order of their ids.
         """
         import torch
 
+        from graphveil.exchange.files import Files
+
+        if isinstance(data, (Files, list, tuple)):
+            return torch.softmax(torch.from_numpy(self._newcomer_logits(data)), dim=1)
         wanted = self._check(access if data is not None else Access.CHARGE)
         if data is None:
             shown = self._paid_logits()
@@ -189,7 +196,8 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write certificate, ledger, configuration and released arrays into the folder ``path``.
 
-        Rows that are for one node alone, and digests of private ids, go to its folder ``curator``; the rest may be published.
+        Rows that are for one node alone, what people sent in the clear, and digests of private ids go to its folder ``curator``;
+        the rest may be published.
         """
         folder = Path(path)
         open_run_folder(folder)
@@ -199,7 +207,9 @@ class Model:
                 ledger.append(release)
             (folder / "ledger.jsonl").touch()
         arrays = self.predictor.arrays()
-        kept = [name for name in arrays if self.certificate.own_rows and self._has_slots(name)]
+        clear: Sequence[str] = getattr(self.predictor, "clear_arrays", ())
+        own_rows = [name for name in arrays if self.certificate.own_rows and self._has_slots(name)]
+        kept = [name for name in arrays if name in own_rows or name in clear]
         write_arrays(folder / "model.safetensors", {name: arrays[name] for name in arrays if name not in kept})
         config = {
             "method": self.method.name,
@@ -208,7 +218,9 @@ class Model:
             **({} if self.class_names is None else {"class_names": list(self.class_names)}),
         }
         if self.certificate.own_rows:
-            config["own_rows"] = kept
+            config["own_rows"] = own_rows
+        if clear:
+            config["in_the_clear"] = list(clear)
         needed = self.order if self.ids is None and self.reads_slots else None
         private_ids = None if needed is None else needed.to_json()
         keep_with_curator(folder, {name: arrays[name] for name in kept}, private_ids)
@@ -217,6 +229,32 @@ class Model:
         if self.ids is not None:
             write_json(folder / "ids.json", list(self.ids))
         write_json(folder / "manifest.json", file_digests(folder))
+
+    def newcomers(self, files: Sequence[Any]) -> Files:
+        """The reports of people who came after training: files, or what was read from them."""
+        from graphveil.exchange.files import Files
+
+        if not hasattr(self.predictor, "newcomers"):
+            raise InputError(f"{self.method.name} has no network that scores newcomers by their reports")
+        if self.ids is None and self.order is not None:
+            raise InputError("the run keeps its ids to itself: newcomers cannot say whom they know")
+        known = self.ids or tuple(map(str, range(self.certificate.facts.nodes)))
+        return Files([Path(one) if isinstance(one, str) else one for one in files], known)
+
+    def _newcomer_logits(self, data: Files | Sequence[Any]) -> np.ndarray:
+        """Scores of newcomers, from rounds answered as the certificate says and no other."""
+        from graphveil.exchange.files import Files
+        from graphveil.exchange.round import Round
+        from graphveil.privacy.local import Openness
+
+        files = data if isinstance(data, Files) else self.newcomers(data)
+        if files.known != self.certificate.facts.nodes or not hasattr(self.predictor, "newcomers"):
+            raise InputError("these are no reports of newcomers to this model: give the files to model.newcomers")
+        files.check({release.name: Round.of(release) for release in self.certificate.releases})
+        if files.promise.labels is not Openness.WITHHELD:
+            raise InputError("a newcomer who is asked about tells no label: withhold it")
+        found: np.ndarray = self.predictor.newcomers(files, self.certificate.facts.directed)
+        return found
 
     def _check(self, access: str) -> Access:
         """The access by name, refused where no promise covers it."""

@@ -39,11 +39,13 @@ def load_model(path: str | Path) -> Model:
     config = read_json(folder / "model.json")
     certificate = read_certificate(folder)
     arrays = read_arrays(folder / "model.safetensors")
-    if config.get("own_rows"):
+    if config.get("own_rows") or config.get("in_the_clear"):
         kept = folder / CURATOR / OWN_ROWS
-        if not kept.exists():
+        if not kept.exists() and config.get("own_rows"):
             named = ", ".join(certificate.own_rows)
             raise InputError(f"row r of {named} is for node r alone and stays with the curator: {kept} is not here")
+        if not kept.exists():
+            raise InputError(f"what people sent in the clear stays with whoever collected it: {kept} is not here")
         arrays |= read_arrays(kept)
     try:
         method = build(config["method"], config["parameters"])

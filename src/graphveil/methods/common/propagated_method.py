@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import MultiBit
 from graphveil.exchange.randomizers.base import Contacts
@@ -13,6 +15,7 @@ from graphveil.exchange.server import Server
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import RangedMethod
+from graphveil.methods.model import Predictor
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.plan import Gap
@@ -73,7 +76,7 @@ class PropagatedMethod(PropagationOptions, RangedMethod):
 
         return heard_rows(server)
 
-    def train(self, server: Server) -> ScoresPredictor:
+    def train(self, server: Server) -> Predictor:
         from graphveil.methods.common.backbone_training import NoisyLabels
         from graphveil.methods.common.propagated_training import PropagatedTraining
 
@@ -81,7 +84,14 @@ class PropagatedMethod(PropagationOptions, RangedMethod):
         rows, labels = self.heard_rows(server), NoisyLabels.heard(server)
         if server.raw_edges is None:
             return self.learn_from_lists(training, server, rows, labels)
-        return training.learn(server, rows, labels, server.raw_edges)
+        return training.network(server, rows, labels, server.raw_edges, random=not self.reads_features)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        from graphveil.methods.common.network_predictor import KIND, NetworkPredictor
+
+        if config.get("kind") == KIND:
+            return NetworkPredictor.restore(self, config, arrays)
+        return super().restore(config, arrays)
 
 
 class PublishedPropagatedMethod(PropagatedMethod):
