@@ -1,5 +1,7 @@
 """The command line answers what a newcomer tries."""
 
+import json
+
 import pytest
 
 
@@ -40,3 +42,25 @@ def test_ballot_says_when_the_graph_was_not_used(graphveil, graph_file):
     flags = ("--data", graph_file, "--on-bad-rows", "zero", "--set", "assume=features", "--epsilon", 4)
     code, out, _ = graphveil("train", "ballot", *flags)
     assert code == 0 and "note: the graph was not used: it was declared to say nothing" in out
+
+
+def test_advice_on_a_screen_as_json_and_as_markdown(graphveil, tmp_path):
+    flags = ("--protect", "person", "--mutual", "--public-predictions", "no")
+    code, out, _ = graphveil("advise", *flags, "--out", tmp_path / "advice.md")
+    assert code == 0 and "method    roster" in out and len(out.splitlines()) <= 24
+    assert "| 4 | 4 | 70 % |" in (tmp_path / "advice.md").read_text()
+    assert json.loads(graphveil("advise", *flags, "--json")[1])["promise"] == "node / record / zero-out"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "advise asks at a terminal"),
+        (("--protect", "me"), "--protect takes person, traces"),
+        (("--protect", "person", "--public-predictions", "perhaps"), "takes yes or no"),
+        (("--protect", "person", "--runs", "0"), "runs must be a whole number"),
+    ],
+)
+def test_wrong_answers_are_one_line(graphveil, flags, said):
+    code, _, err = graphveil("advise", *flags)
+    assert code == 2 and said in err and err.count("\n") == 1

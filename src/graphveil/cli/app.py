@@ -26,6 +26,7 @@ COMMANDS = {
     "import": "import_graph:import_tables",
     "methods": "methods:methods",
     "train": "train:train",
+    "advise": "advise:advise",
     "plan": "plan:plan",
     "forecast": "forecast:forecast",
     "predict": "predict:predict",
