@@ -98,3 +98,37 @@ def test_a_book_counts_what_a_curator_spends(graphveil, graph_file, book):
     assert code == 2 and "counts what a curator spends" in err
     code, _, err = graphveil("train", "gap", "--data", graph_file, "--level", "edge", "--epsilon", 1, "--budget", book)
     assert code == 2 and "the book promises a total for node / record / zero-out" in err
+
+
+def test_every_run_of_a_comparison_is_charged_and_what_is_refused_has_failed(graphveil, graph_file, book, tmp_path):
+    flags = (
+        "--methods",
+        "dp-mlp",
+        "--data",
+        graph_file,
+        "--epsilons",
+        "1,3",
+        "--seeds",
+        2,
+        "--adjacency",
+        "record",
+    )
+    engine = ("--engine", "serial", "--out", tmp_path / "r.sqlite", "--delta", 1e-4, "--json")
+    code, out, err = graphveil("compare", *flags, *engine, "--budget", book)
+    assert code == 0, err
+    rows = json.loads(out)
+    refused = [row for row in rows if row["status"] == "failed"]
+    with BudgetBook(book) as known:
+        (account,) = known.accounts()
+    assert len(account.charges) == len(rows) - len(refused) and account.kept and refused
+    assert all("was refused" in row["error"] for row in refused)
+    again = json.loads(graphveil("compare", *flags, *engine, "--budget", book)[1])
+    assert len(again) == len(rows)
+    with BudgetBook(book) as known:  # finished runs are not repeated, and not paid for twice
+        assert len(known.accounts()[0].charges) == len(account.charges)
+
+
+def test_books_are_asked_for_before_anything_runs(graphveil, graph_file, tmp_path):
+    flags = ("--methods", "dp-mlp", "--data", graph_file, "--epsilons", "1", "--seeds", 1)
+    code, _, err = graphveil("compare", *flags, "--budget", tmp_path / "none.db", "--out", tmp_path / "r.sqlite")
+    assert code == 2 and "there is no budget book" in err and not (tmp_path / "r.sqlite").exists()
