@@ -18,16 +18,13 @@ from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLa
 from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array
 
 TRIAL = 0.4  # share of the epochs after which ``auto`` keeps one loss
 
 
 class PropagatedTraining(PropagationOptions):
-    """How reports become scores; ``scale`` is the standard deviation of every input column."""
-
-    scale: Positive = 1.0
+    """How reports become scores."""
 
     def learn(self, server: Server, rows: Any, labels: NoisyLabels, edge_index: np.ndarray) -> ScoresPredictor:
         """LPGNN on this graph."""
@@ -38,7 +35,7 @@ class PropagatedTraining(PropagationOptions):
         """KProp of the (compressed) rows, columns of one scale."""
         matrix = normalised(edge_index, nodes, self_loops=False).astype(np.float32)
         rows = kprop(matrix, dense_columns(rows, self.compress, coins), self.feature_steps)
-        return self.scale * standardised(rows)
+        return standardised(rows)
 
     def fit(
         self, server: Server, candidates: Mapping[str, tuple[Array, np.ndarray]], labels: NoisyLabels
