@@ -129,7 +129,7 @@ def _trained(run: Run) -> Row:
 
 
 @contextmanager
-def charged(path: str | None) -> Iterator[dict[str, BudgetBook]]:
+def charged(path: str | None) -> Iterator[dict[str, Any]]:
     """What a fit is told about the budget book at this path, if there is one."""
     if path is None:
         yield {}

@@ -1,6 +1,6 @@
 """LPGNN's network as it was learned: weights, the scale of its inputs, and the reports and public edges it is asked over.
 
-    logits = GNN(scale (KProp(x' M) - mean)/deviation), M the public random matrix of wide reports, if there is one
+    logits = GNN((KProp(x' M) - mean)/deviation), M the public random matrix of wide reports, if there is one
 
 Newcomers are added to the graph with their own reports and edges; everybody's reports, and the mean and deviation of training,
 stay as they are. Tests: ``tests/cli/test_newcomers.py``.
@@ -38,13 +38,12 @@ class NetworkPredictor(ReportsPredictor):
         mixing: Array | None,
         mean: Array,
         deviation: Array,
-        scale: float,
         clear: tuple[str, ...],
         random: bool = False,
     ) -> None:
         super().__init__(facts)
         self.options, self.weights, self.rows, self.edges = options, weights, rows, edges
-        self.mixing, self.mean, self.deviation, self.scale, self.random = mixing, mean, deviation, scale, random
+        self.mixing, self.mean, self.deviation, self.random = mixing, mean, deviation, random
         self.clear = clear  # the parts that were sent in the clear
 
     @property
@@ -83,13 +82,13 @@ class NetworkPredictor(ReportsPredictor):
         network.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights.items()})
         network.eval()
         columns = propagated(mixed(rows, self.mixing), edges, told.feature_steps)
-        x = torch.as_tensor(self.scale * scaled(columns, self.mean, self.deviation), dtype=torch.float32)
+        x = torch.as_tensor(scaled(columns, self.mean, self.deviation), dtype=torch.float32)
         with torch.no_grad():
             logits: np.ndarray = network(x, edges_for(told.backbone, edges, len(x))).double().numpy()
         return logits
 
     def config(self) -> dict[str, Any]:
-        told = {"scale": self.scale, "random": self.random, "clear": list(self.clear)}
+        told = {"random": self.random, "clear": list(self.clear)}
         return {"kind": KIND, **self.facts, **told}
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -104,7 +103,7 @@ class NetworkPredictor(ReportsPredictor):
             start = f"{prefix}."
             return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
-        told = ("kind", "scale", "random", "clear")
+        told = ("kind", "random", "clear")
         return cls(
             {key: value for key, value in config.items() if key not in told},
             options=options,
@@ -114,7 +113,6 @@ class NetworkPredictor(ReportsPredictor):
             mixing=arrays.get("mixing"),
             mean=arrays["mean"],
             deviation=arrays["deviation"],
-            scale=float(config["scale"]),
             clear=tuple(config["clear"]),
             random=bool(config["random"]),
         )

@@ -29,16 +29,13 @@ from graphveil.methods.common.denoise import kprop, normalised
 from graphveil.methods.common.network_predictor import NetworkPredictor, parts_in_the_clear
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array
 
 TRIAL = 0.4  # share of the epochs after which ``auto`` keeps one loss
 
 
 class PropagatedTraining(PropagationOptions):
-    """How reports become scores; ``scale`` is the standard deviation of every input column."""
-
-    scale: Positive = 1.0
+    """How reports become scores."""
 
     def learn(self, server: Server, rows: Any, labels: NoisyLabels, edge_index: np.ndarray) -> ScoresPredictor:
         """LPGNN on this graph."""
@@ -52,7 +49,7 @@ class PropagatedTraining(PropagationOptions):
         mixing = mixing_of(rows.shape[1], self.compress, server.coins)
         columns = propagated(mixed(rows, mixing), edge_index, self.feature_steps)
         mean, deviation = column_scale(columns)
-        inputs = self.scale * scaled(columns, mean, deviation)
+        inputs = scaled(columns, mean, deviation)
         kept, facts = self._best(server, {"graph": (inputs, edge_index)}, labels)
         return NetworkPredictor(
             facts | {"classes": server.facts.classes},
@@ -63,16 +60,13 @@ class PropagatedTraining(PropagationOptions):
             mixing=mixing,
             mean=mean,
             deviation=deviation,
-            scale=self.scale,
             clear=parts_in_the_clear(server.promise),
             random=random,
         )
 
     def propagated(self, rows: Any, edge_index: np.ndarray, nodes: int, coins: np.random.Generator) -> Array:
         """KProp of the (compressed) rows, columns of one scale."""
-        return self.scale * standardised(
-            propagated(dense_columns(rows, self.compress, coins), edge_index, self.feature_steps)
-        )
+        return standardised(propagated(dense_columns(rows, self.compress, coins), edge_index, self.feature_steps))
 
     def fit(
         self, server: Server, candidates: Mapping[str, tuple[Array, np.ndarray]], labels: NoisyLabels

@@ -11,6 +11,7 @@ import numpy as np
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
 from graphveil.exchange.server import Server
 from graphveil.methods.card import gaps
+from graphveil.methods.common.reporting import ALL_COLUMNS
 from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
 from graphveil.methods.lga_pgnn.report_gnn import PiecewiseGnn
 from graphveil.methods.options import Count, NonNegative
@@ -21,8 +22,6 @@ from graphveil.privacy.noise import Array
 if TYPE_CHECKING:
     from graphveil.methods.common.backbone_training import Build
     from graphveil.methods.lga_pgnn.private_layer import Neighbours
-
-ALL_COLUMNS = 100_000  # wider than any data set: no random matrix
 
 
 class PublishedLdpGnn(PiecewiseGnn):
