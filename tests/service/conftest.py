@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from pathlib import Path
+import threading
+import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, text
 
@@ -104,6 +107,22 @@ def people():
     return data
 
 
+@contextmanager
+def listening(app):
+    """The application on a port of loopback, in a thread."""
+    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        app.state.ready = False
+        server.should_exit = True
+        thread.join()
+
+
 def lines_of(people, low, high, label=True):
     """Labels that are sent as they are: a report like any other, as far as a service can tell."""
     found = []
@@ -111,8 +130,3 @@ def lines_of(people, low, high, label=True):
         line = {"id": f"p{v}", "contacts": [f"p{u}" for u in people.friends[v] if u < high]}
         found.append(line | ({"label": int(people.y[v])} if label and v % 5 else {}))
     return found
-
-
-def folder_text(folder: Path) -> bytes:
-    """Everything below a folder."""
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from graphveil import __version__
-from graphveil.service import central_api, collections_api, predict_api, reports_api
+from graphveil.service import central_api, collections_api, dashboard, predict_api, reports_api
 from graphveil.service.access import Door, Operator
 from graphveil.service.intake import Writer
 from graphveil.service.jobs import UNFINISHED, Runner
@@ -45,11 +45,16 @@ def create_app(settings: Settings) -> FastAPI:
         store.close()
 
     app = FastAPI(
-        title="graphveil", version=__version__, summary="Local differential privacy as a service", lifespan=lifespan
+        docs_url=None,  # these pages would load scripts from elsewhere
+        redoc_url=None,
+        title="graphveil",
+        version=__version__,
+        summary="Local differential privacy as a service",
+        lifespan=lifespan,
     )
     app.state.central = None if settings.run is None else central_api.Central(settings.run, settings.data)
     app.state.settings, app.state.metrics, app.state.ready = settings, Metrics(), False
-    for part in (collections_api, reports_api, predict_api, central_api):
+    for part in (collections_api, reports_api, predict_api, central_api, dashboard):
         app.include_router(part.router)
 
     app.add_middleware(Observed, metrics=app.state.metrics)

@@ -15,7 +15,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    Connection,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    any_,
+    cast,
+    exists,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from graphveil.exchange.wire import WireRecord
@@ -121,9 +135,8 @@ def _written(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
 def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
     first = batches[0]
     names = list({record.id for batch in batches for record in batch.records})
-    owned = _known(connection, owners, first, names, owners.c.holder)
-    before = {name: bytes(body) for name, body in _known(connection, reports, first, names, reports.c.body).items()}
     over = _is_over(connection, first)
+    owned, before = _known(connection, first, names)
     told: dict[str, Any] = {"collection": first.collection}
     rows: list[dict[str, Any]] = []
     fresh: list[dict[str, Any]] = []
@@ -154,9 +167,9 @@ def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Take
         for reason, times in [*batch.refused.items(), *((reason, 1) for reason in refused.values())]:
             counted[reason] = counted.get(reason, 0) + times
     if fresh:
-        connection.execute(insert(owners), fresh)
+        insert_rows(connection, owners, fresh)
     if rows:
-        connection.execute(insert(reports), rows)
+        insert_rows(connection, reports, rows)
         count(connection, arrivals, told | {"stage": first.stage, "minute": int(now() // 60)}, len(rows))
     for reason, times in sorted(counted.items()):
         count(connection, refusals, told | {"stage": first.stage, "reason": reason[:200]}, times)
@@ -165,24 +178,41 @@ def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Take
 
 def _is_over(connection: Connection, batch: Batch) -> bool:
     """Whether nothing new is taken; whoever ends the stage waits for this transaction, and this one for that."""
-    state = select(collections.c.state).where(collections.c.id == batch.collection).with_for_update(read=True)
-    if connection.execute(state).scalar_one() != "open":
-        return True
-    begun = select(broadcasts.c.stage).where(broadcasts.c.collection == batch.collection)
-    return connection.execute(begun.where(broadcasts.c.stage.in_(batch.later)).limit(1)).first() is not None
+    begun = exists().where(broadcasts.c.collection == batch.collection, broadcasts.c.stage.in_(batch.later))
+    asked = select(collections.c.state, begun.label("begun")).where(collections.c.id == batch.collection)
+    row = connection.execute(asked.with_for_update(read=True, of=collections)).one()
+    return bool(row.state != "open" or row.begun)
 
 
-def _known(connection: Connection, table: Any, batch: Batch, names: Sequence[str], value: Any) -> dict[str, Any]:
-    """What a table has for these records of the collection (and the stage, where it has one)."""
-    found: dict[str, Any] = {}
+def _known(connection: Connection, batch: Batch, names: Sequence[str]) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Whose these records are, and what they reported in this stage, where that is known."""
+    owned: dict[str, str] = {}
+    before: dict[str, bytes] = {}
+    one, two = owners.c, reports.c
+    same = (two.collection == one.collection) & (two.record == one.record) & (two.stage == batch.stage)
+    asked = select(one.record, one.holder, two.body).select_from(owners.outerjoin(reports, same))
     for start in range(0, len(names), AT_ONCE):
-        asked = select(table.c.record, value).where(
-            table.c.collection == batch.collection, table.c.record.in_(names[start : start + AT_ONCE])
-        )
-        if "stage" in table.c:
-            asked = asked.where(table.c.stage == batch.stage)
-        found |= {row[0]: row[1] for row in connection.execute(asked)}
-    return found
+        some = list(names[start : start + AT_ONCE])
+        chosen = one.record.in_(some)
+        if connection.dialect.name == "postgresql":
+            chosen = one.record == any_(cast(some, ARRAY(String)))  # one parameter, one plan
+        for row in connection.execute(asked.where(one.collection == batch.collection, chosen)):
+            owned[row.record] = row.holder
+            if row.body is not None:
+                before[row.record] = bytes(row.body)
+    return owned, before
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Many rows in one statement: PostgreSQL takes a list for each column, which is one way there and back."""
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(table), rows)
+        return
+    names = list(rows[0])
+    kinds = {String: "text[]", Integer: "integer[]", Boolean: "boolean[]", LargeBinary: "bytea[]"}
+    lists = ", ".join(f"%s::{kinds[type(table.c[name].type)]}" for name in names)
+    words = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT * FROM unnest({lists})"
+    connection.exec_driver_sql(words, tuple([row[name] for row in rows] for name in names))
 
 
 def count(connection: Connection, table: Any, key: dict[str, Any], more: int) -> None:

@@ -36,7 +36,8 @@ def figures_of(model: Any, files: Files) -> dict[str, Any]:
         assert isinstance(response, LabelResponse)
         reported, keep, other = told[chosen], response.keep, response.other
     agreement = float(np.mean(guess == reported))
-    spread = np.sqrt(max(agreement * (1 - agreement), 0.0) / max(len(chosen), 1)) / (keep - other)
+    drawn_in = (agreement * len(chosen) + 1) / (len(chosen) + 2)  # a share of 0 or 1 is not certain either
+    spread = np.sqrt(drawn_in * (1 - drawn_in) / max(len(chosen), 1)) / (keep - other)
     accuracy = (agreement - other) / (keep - other)
     return {
         "people": len(files.ids),

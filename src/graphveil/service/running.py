@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -27,6 +28,10 @@ class Announcing(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             print(f"listening on http://{host}:{port}", flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.config.app.state.ready = False  # type: ignore[union-attr]  # whoever listens to events is let go
+        super().handle_exit(sig, frame)
 
 
 def run_service(settings: Settings, host: str, port: int) -> None:
