@@ -73,6 +73,7 @@ class PrivateMethod(Options):
     gaps: ClassVar[tuple[Gap, ...]] = ()
     curator: ClassVar[type[Curator]] = Curator
     predictor: ClassVar[type[Any]]
+    least_k: ClassVar[int] = 1  # at k-neighbor level; 0 where features and label alone can be protected
     learns_from: ClassVar[tuple[str, ...]] = ("train",)  # kinds of records whose labels the model is fitted to
     mode: str = SOUND
 
@@ -172,6 +173,8 @@ class PrivateMethod(Options):
             raise InputError(
                 f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {VERBS[self.mode]}: {known}"
             )
+        if promise.k is not None and promise.k < self.least_k:
+            raise InputError(f"{self.name} ({self.mode}) takes k of at least {self.least_k} at k-neighbor level")
         if promise.private and promise.level is not Level.LOCAL and promise.target_delta >= 1 / facts.nodes:
             message = (
                 f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
