@@ -93,6 +93,7 @@ class PrivateMethod(Options):
     gaps: ClassVar[tuple[Gap, ...]] = ()
     curator: ClassVar[type[Curator]] = Curator
     predictor: ClassVar[type[Any]]
+    least_k: ClassVar[int] = 1  # at k-neighbor level; 0 where features and label alone can be protected
     learns_from: ClassVar[tuple[str, ...]] = ("train",)  # kinds of records whose labels the model is fitted to
     mode: str = SOUND
 
@@ -214,6 +215,8 @@ class PrivateMethod(Options):
             raise InputError(
                 f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {VERBS[self.mode]}: {known}"
             )
+        if promise.k is not None and promise.k < self.least_k:
+            raise InputError(f"{self.name} ({self.mode}) takes k of at least {self.least_k} at k-neighbor level")
         for message in _doubts(promise, facts):
             warnings.warn(message, DataWarning, stacklevel=2)
         if promise.adjacency is Adjacency.EDGE_DIRECTED and not facts.directed:

@@ -57,7 +57,9 @@ def promise_words(promise: Promise) -> str:
     """What was asked for, in the words of the library."""
     if isinstance(promise, Local):
         return ", ".join(f"{part} {promise.asked(part)}" for part in Part)
-    extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
+    extra = (
+        f", k = {promise.k}" if promise.k is not None else f", D = {promise.max_degree}" if promise.max_degree else ""
+    )
     named = f"level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}"
     return f"{named}; epsilon {promise.epsilon:g}, delta {promise.delta:g}"
 

@@ -49,7 +49,8 @@ def load_dataset(
     """A data set by name, or an ``.npz`` file by path, with train, validation and test masks.
 
     Names are looked up in ``$GRAPHVEIL_DATA``, then in the user's cache, then in installed wheels, and then downloaded
-    through PyG. ``csbm`` and ``powerlaw-sbm`` are generated from ``seed`` with ``options`` (e.g. ``phi=0.9``).
+    through PyG. ``csbm`` and ``powerlaw-sbm`` are generated from ``seed`` with ``options`` (e.g. ``phi=0.9``), which the name can
+    carry as well: ``csbm:phi=0.9,nodes=2000``.
 
     Args:
         seed: of the split, and of generated graphs.
@@ -63,7 +64,8 @@ def load_dataset(
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
         max_degree: cut everybody's own contact list to this length by public coins; recorded as an assumption.
     """
-    name = str(name)
+    name, given = _named(str(name))
+    options = given | options
     card = cards().get(name)
     if name in GENERATORS:
         data = _generate(name, seed, options)
@@ -98,12 +100,31 @@ def load_dataset(
 
 def check_asked(name: str, prepare: str | Sequence[str] | None, split: str, options: Mapping[str, Any]) -> None:
     """Refuse a preparation, a split or options that :func:`load_dataset` would refuse, without loading anything."""
+    name, given = _named(name)
+    options = given | dict(options)
     variant, steps = _variant(cards().get(name), prepare)
     for step in steps:
         step_of(step)
     _split_of(split, None, variant)
     if name in GENERATORS:
         _check_options(name, options)
+
+
+def _named(name: str) -> tuple[str, dict[str, Any]]:
+    """The name of a generated graph and the options after its colon; other names as they are."""
+    base, colon, rest = name.partition(":")
+    if base not in GENERATORS or not colon:
+        return name, {}
+    options: dict[str, Any] = {}
+    for part in rest.split(","):
+        key, equals, value = part.partition("=")
+        try:
+            options[key.strip()] = float(value) if any(mark in value for mark in ".e") else int(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{name}: options of a generated graph read {base}:key=number,key=number; got {part!r}")
+    return base, options
 
 
 def dataset_names() -> list[str]:
