@@ -101,3 +101,24 @@ def test_unlabelled_people_are_asked_about_and_that_is_said(graphveil, bank):
     assert any("that somebody has one is public" in line for line in body["assumptions"])
     said = graphveil("train", "dp-mlp", "--data", bank / "few.npz", "--epsilon", 8, "--split", "random")[2]
     assert "labelled ones teach" not in said
+
+
+def test_a_class_that_must_not_be_missed_weighs_more(graphveil, bank):
+    data = ("--data", bank / "bank.npz")
+    flags = (*data, "--epsilon", 8, "--split", "random", "--seed", 3)
+    plain, weighed = (
+        graphveil("train", "dp-mlp", *flags, *more, "--out", bank / name)[0]
+        for name, more in (("plain", ()), ("weighed", ("--class-weights", "fraud=9")))
+    )
+    assert plain == weighed == 0
+    chances = {}
+    for name in ("plain", "weighed"):
+        graphveil("predict", bank / name, *data, "--of-class", "fraud", "--out", bank / f"{name}.csv")
+        chances[name] = {row["node"]: float(row["probability"]) for row in written(bank / f"{name}.csv")}
+    for node, p in chances["plain"].items():
+        assert chances["weighed"][node] == pytest.approx(9 * p / (9 * p + 1 - p), abs=1e-5)
+    one, other = (json.loads((bank / name / "certificate.json").read_text()) for name in ("plain", "weighed"))
+    assert one["epsilon"] == other["epsilon"] and one["releases"] == other["releases"]
+    for wrong, said in (("theft=2", "there is no class 'theft'"), ("fraud=-1", "positive"), ("fraud", "name=weight")):
+        code, _, err = graphveil("train", "dp-mlp", *flags, "--class-weights", wrong)
+        assert code == 2 and said in err

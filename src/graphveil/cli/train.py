@@ -68,6 +68,10 @@ def train(
         Path | None,
         flag("--budget BOOK", "Charge the run to this budget book, which may refuse it ('graphveil budget')."),
     ] = None,
+    class_weights: Annotated[
+        str | None,
+        flag("--class-weights NAME=W,...", "How much worse it is to miss a class; moves decisions, not the promise."),
+    ] = None,
     no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
         bool, flag("--release-accuracy", "Release a noisy test accuracy, paid by the query nodes (ballot).")
@@ -92,7 +96,10 @@ def train(
         raise InputError("--budget counts what a curator spends; reports are paid for by those who sent them")
     if sign is not None and out is None:
         raise InputError("--sign signs a saved run: give --out DIR")
+    from graphveil.methods.model import check_weights
+
     signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
+    weights = {} if class_weights is None else _weights(class_weights)
     started = time.perf_counter()
     counts: dict[str, Any] = {}
     with opt.progress_bar() as progress:
@@ -103,6 +110,7 @@ def train(
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
             graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)
+            check_weights(weights, graph.class_names, graph.classes)
             with _charged(budget, promise, out) as book:
                 promise = promise if book is None else book.completed(promise)
                 model = _on_graph(chosen, promise, graph, holders, out, book, **coins)
@@ -112,6 +120,8 @@ def train(
             coins |= {"mean_degree": mean_degree}
             model, graph, counts = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
     seconds = time.perf_counter() - started
+    if weights:
+        model = model.weighing(weights)
     if out is not None:
         model.save(out)
         if budget is not None:
@@ -124,6 +134,14 @@ def train(
         opt.show(result)
     else:
         _show(result, str(model.certificate))
+
+
+def _weights(text: str) -> dict[str, float]:
+    """``fine=1,fraud=20`` as numbers."""
+    parts = [part.rpartition("=") for part in opt.several(text)]
+    if not parts or not all(equals for _, equals, _ in parts):
+        raise InputError(f"--class-weights takes name=weight with commas, as in fine=1,fraud=20, got {text!r}")
+    return {name: opt.number(weight) for name, _, weight in parts}
 
 
 def _keep_receipt(path: Path, model: Model, out: Path) -> None:

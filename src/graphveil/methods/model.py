@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -85,6 +86,7 @@ class Model:
         self.ids = None if ids is None else tuple(ids)
         self.order = order if ids is None else Order.of(ids)
         self.class_names = None if class_names is None else tuple(class_names)
+        self.class_weights: dict[str, float] = {}
 
     def of(self, ids: Sequence[str]) -> Model:
         """The same model for slots with these ids, which its reports have and its folder keeps as they are."""
@@ -113,18 +115,16 @@ class Model:
         Reports of people who came later (files that ``graphveil privatize`` wrote, or :meth:`newcomers`) are scored by a local
         model: one row for each of them, in the order of their ids.
         """
-        import torch
-
         from graphveil.exchange.files import Files
 
         if isinstance(data, (Files, list, tuple)):
-            return torch.softmax(torch.from_numpy(self._newcomer_logits(data)), dim=1)
+            return self._probabilities(self._newcomer_logits(data))
         wanted = self._check(access if data is not None else Access.CHARGE)
         if data is None:
             shown = self._paid_logits()
             if shown is None:
                 raise InputError(f"{self.method.name} predicts from a graph: give the data")
-            return torch.softmax(torch.from_numpy(shown), dim=1)
+            return self._probabilities(shown)
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
@@ -146,7 +146,25 @@ class Model:
         if wanted is Access.PUBLIC_GRAPH:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
         found = logits(graph) if paid is None else paid
-        return torch.softmax(torch.from_numpy(found if slots is None else found[slots]), dim=1)
+        return self._probabilities(found if slots is None else found[slots])
+
+    def weighing(self, weights: Mapping[str, float]) -> Model:
+        """The same model for somebody to whom missing a class costs so many times as much; classes not named count 1.
+
+        Probabilities are multiplied by the weights and brought back to 1: what follows from released numbers and public
+        weights, so the promise is the same.
+        """
+        check_weights(weights, self.class_names, self.certificate.facts.classes)
+        other = Model(self.method, self.predictor, self.certificate, self.ids, self.order, self.class_names)
+        other.class_weights = {name: float(weight) for name, weight in weights.items()}
+        return other
+
+    def _probabilities(self, logits: np.ndarray) -> Tensor:
+        import torch
+
+        names = self.class_names or tuple(map(str, range(logits.shape[1])))
+        weights = np.array([self.class_weights.get(name, 1.0) for name in names])
+        return torch.softmax(torch.from_numpy(logits + np.log(weights) if self.class_weights else logits), dim=1)
 
     def audience(self, access: str = "own-row") -> str:
         """Who may see predictions of this access, in one sentence."""
@@ -216,6 +234,7 @@ class Model:
             "parameters": self.method.get_params(),
             "predictor": self.predictor.config(),
             **({} if self.class_names is None else {"class_names": list(self.class_names)}),
+            **({"class_weights": self.class_weights} if self.class_weights else {}),
         }
         if self.certificate.own_rows:
             config["own_rows"] = own_rows
@@ -316,6 +335,16 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
+
+
+def check_weights(weights: Mapping[str, float], names: Sequence[str] | None, classes: int) -> None:
+    """Refuse weights of classes that are not there, and weights that are none."""
+    known = names or tuple(map(str, range(classes)))
+    for name, weight in weights.items():
+        if name not in known:
+            raise InputError(f"there is no class {name!r} to weigh; the classes are: {', '.join(known)}")
+        if not (math.isfinite(weight) and weight > 0):
+            raise InputError(f"the weight of class {name!r} must be positive and finite, got {weight}")
 
 
 def as_graph(data: Any, need_training: bool = True) -> Graph:

@@ -53,6 +53,7 @@ def load_model(path: str | Path) -> Model:
         kept = folder / CURATOR / IDS
         order = Order.from_json(read_json(kept)) if kept.exists() else None
         names = config.get("class_names")
-        return Model(method, method.restore(config["predictor"], arrays), certificate, ids, order, names)
+        model = Model(method, method.restore(config["predictor"], arrays), certificate, ids, order, names)
+        return model.weighing(config["class_weights"]) if "class_weights" in config else model
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None
