@@ -7,8 +7,11 @@ import warnings
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)  # the suite runs in parallel workers; more threads only get in each other's way
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture

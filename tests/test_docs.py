@@ -24,6 +24,8 @@ PAGES = (
     "docs/experiments.md",
     "docs/report.md",
     "docs/forecast.md",
+    "docs/budget.md",
+    "docs/choosing.md",
 )
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered

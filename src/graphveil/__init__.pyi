@@ -16,6 +16,7 @@ from .errors import InputError as InputError
 from .errors import PrivacyError as PrivacyError
 from .graph import Graph as Graph
 from .graph import load_dataset as load_dataset
+from .graph import random_split as random_split
 from .methods.auto import Auto as Auto
 from .methods.ballot import Ballot as Ballot
 from .methods.base import PrivateMethod as PrivateMethod

@@ -41,8 +41,12 @@ def test_published_graph_privatizer_with_public_edges_is_not_blamed_for_its_edge
 
 
 def test_published_lga_pgnn_is_infinite_and_its_zero_reading_is_not():
-    raw = audit_method(LgaPgnn(mode="published", epochs=1), gv.Local(1.0, 1.0, "raw"))
+    raw = audit_method(LgaPgnn(mode="published", reading="raw", epochs=1), gv.Local(1.0, 1.0, "raw"))
     assert raw.verdict == RED and math.isinf(raw.observed) and raw.claimed == 1.0
+    printed = audit_method(LgaPgnn(mode="published", epochs=1), gv.Local(1.0, 1.0, "raw"))
+    assert (
+        printed.verdict == RED and 1.0 < printed.observed < math.inf
+    )  # epsilon for each attribute, and one is claimed
     zero = audit_method(LgaPgnn(epochs=1), gv.Local(1.0, 1.0, "raw"))
     assert zero.verdict == GREEN
 

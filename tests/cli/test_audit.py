@@ -1,13 +1,18 @@
 """``graphveil audit``: contract of its output, and one clear line for bad input."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from graphveil.audit import audit_method
 from graphveil.audit.accountants import CrossCheck
 from graphveil.audit.result import Audit, Failure
 from graphveil.cli.app import main
+from graphveil.privacy.promise import NodeLevel
+from tests.audit.mutants.central import clipping_skipped
 
 
 @pytest.mark.parametrize("method", ["gap", "ballot"])
@@ -116,3 +121,17 @@ def test_audit_all_exits_1_if_a_sound_mode_is_violated(graphveil, monkeypatch, a
     monkeypatch.setattr("graphveil.audit.accountants.cross_checks", lambda: checks)
     code, out, _ = graphveil("audit", "--all")
     assert code == expected and out.count("violation found") >= len(audits)
+
+
+@pytest.mark.parametrize(("plant", "expected"), [(nullcontext, 0), (clipping_skipped, 1)], ids=["healthy", "a bug"])
+def test_audit_all_exits_1_for_a_bug_that_is_planted_in_a_sound_mode(graphveil, monkeypatch, plant, expected):
+    """A real verdict, of one method under one promise and with few draws."""
+    few = partial(audit_method, samples=4000, draws=200, outside=False)
+    monkeypatch.setattr("graphveil.audit.audit_method", few)
+    monkeypatch.setattr("graphveil.audit.accountants.cross_checks", lambda: [AGREES])
+    monkeypatch.setattr("graphveil.audit.everything.method_names", lambda: ["dp-mlp"])
+    monkeypatch.setattr("graphveil.audit.everything.modes_of", lambda _: ["sound"])
+    monkeypatch.setattr("graphveil.audit.everything.promises_of", lambda *_: [NodeLevel(4.0, 1e-4)])
+    with plant():
+        code, out, _ = graphveil("audit", "--all", "--runs", 1)
+    assert code == expected and ("no violation found" in out) == (not expected)

@@ -58,6 +58,21 @@ LIGHT = [
     ("import", "--edges", "edges.csv", "--out", "graph.npz"),
     (*PRIVATIZE, "--features", "x", "--features", "y"),
     ("collect", "reports.csv", "--out", "noisy.npz"),
+    ("serve", "token", "create", "--role", "operator", "--folder", "service"),
+    (
+        "serve",
+        "collection",
+        "create",
+        "demo",
+        "local",
+        "--classes",
+        "3",
+        "--labels-epsilon",
+        "1",
+        "--edges-epsilon",
+        "raw",
+    )
+    + ("--folder", "service"),
 ]
 
 

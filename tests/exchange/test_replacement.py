@@ -82,3 +82,53 @@ def test_the_most_similar_neighbour_is_the_only_candidate_of_strategy_m():
     unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
     for node in range(7):
         assert chosen[node].tolist() == [max(lists[node], key=lambda other: unit[node] @ unit[other])]
+
+
+def dense_likeness(randomizer, rows, edges=EDGES):
+    """Equations (3) and (4), or the released code's two cosines, on dense rectified rows: an independent computation."""
+    lists = lists_of(edges)
+    x = randomizer.scale * rows + randomizer.shift
+    adjacency = np.zeros((7, 7))
+    adjacency[lists.owners, lists.targets] = 1
+    degrees = adjacency.sum(axis=1)
+    if randomizer.reading == "text":
+        mixed = (1 - randomizer.alpha) * x + randomizer.alpha * (adjacency / degrees[:, None]) @ x
+        parts = [(1.0, mixed)]
+    else:
+        near = (adjacency / np.sqrt(np.outer(degrees, degrees))) @ x
+        parts = [(randomizer.alpha, x), (1 - randomizer.alpha, near)]
+
+    def alike(a, b):
+        if randomizer.metric == "cosine":
+            return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        distance = np.linalg.norm(a - b)
+        return distance if randomizer.reading == "code" else 1 / (1 + distance / randomizer.reach)
+
+    return [
+        sum(share * alike(y[u], y[w]) for share, y in parts) for u, w in zip(lists.owners, lists.targets, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("reading", ["text", "code"])
+@pytest.mark.parametrize("metric", Metric)
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+def test_similarity_is_of_rectified_rows_that_are_never_made_dense(reading, metric, alpha):
+    encoded = np.random.default_rng(1).integers(-1, 2, (7, 5)).astype(float)
+    options = {"metric": metric, "alpha": alpha, "reading": reading, "scale": 7.0, "shift": 0.5, "reach": 3.0}
+    randomizer = mechanism(Strategy.THRESHOLD, **options)
+    assert np.allclose(randomizer.likeness(encoded), dense_likeness(randomizer, encoded))
+
+
+def test_the_released_code_clears_a_replacement_where_a_later_true_contact_stood():
+    """Contacts 1, 2, 5 of somebody become 2, 6, 1: 2 is cleared when the true contact 2 is replaced; 1 stays."""
+    lists = Contacts.of([[1, 2, 5]] + [[]] * 7)
+    taken = NeighbourReplacement._taken_back(lists, np.array([2, 6, 1]))
+    assert taken.tolist() == [True, False, False]
+
+
+def test_the_released_code_never_replaces_a_contact_without_another_contact():
+    edges = [(0, 1), (0, 2)]
+    randomizer = NeighbourReplacement(0.1, lists_of(edges, 3), reading="code", threshold=0.0)
+    rows = np.ones((3, 2))
+    assert randomizer.support(rows).degrees.tolist() == [2, 0, 0]
+    assert NeighbourReplacement(0.1, lists_of(edges, 3)).support(rows).degrees.tolist() == [2, 1, 1]

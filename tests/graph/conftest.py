@@ -12,11 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
 from torch_geometric.data import Data
-
-settings.register_profile("steady", deadline=None, derandomize=True, database=None)
-settings.load_profile("steady")
 
 
 @pytest.fixture

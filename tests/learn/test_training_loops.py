@@ -34,8 +34,8 @@ class Descent:
     def __init__(self, rate: float) -> None:
         self.rate = rate
 
-    def step(self, parameters: torch.Tensor, gradient: torch.Tensor) -> None:
-        parameters.sub_(gradient, alpha=self.rate)
+    def step(self, parameters: torch.Tensor, gradient: torch.Tensor, divisor: float = 1.0) -> None:
+        parameters.sub_(gradient, alpha=self.rate / divisor)
 
 
 def accuracy(network, x, y) -> float:

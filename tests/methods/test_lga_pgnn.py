@@ -47,7 +47,7 @@ def test_every_backbone_learns_from_reports(graph, backbone):
 
 
 def test_the_raw_reading_has_no_epsilon_and_the_certificate_says_why(graph):
-    model = gv.LgaPgnn(mode="published", **QUICK).fit(graph, AS_PUBLISHED, seed=1)
+    model = gv.LgaPgnn(mode="published", reading="raw", **QUICK).fit(graph, AS_PUBLISHED, seed=1)
     certificate = model.certificate
     assert certificate.epsilon is None and certificate.to_json()["epsilon"] is None and not certificate.holds
     assert certificate.epsilon_claimed == 5.0
@@ -64,6 +64,23 @@ def test_the_zero_reading_of_the_published_mode_still_costs_epsilon_for_the_feat
     assert certificate.epsilon is None  # the labels are raw
 
 
+def test_algorithm_1_as_printed_costs_epsilon_for_every_attribute_and_learns(graph):
+    method = gv.LgaPgnn(mode="published", weight_decay=0.0, **QUICK | {"epochs": 60})
+    model = method.fit(graph, AS_PUBLISHED, seed=1)
+    certificate = model.certificate
+    assert certificate.releases[0].mechanism.epsilon == pytest.approx(6 * 5.0, abs=1e-5)  # six attributes
+    assert certificate.epsilon_claimed == 5.0 and certificate.epsilon is None and not certificate.holds
+    majority = float(torch.bincount(graph.y).max()) / len(graph.y)
+    assert model.score(graph) > majority + 0.1
+
+
+@pytest.mark.parametrize("backbone", NAMES)
+def test_every_backbone_stands_behind_the_private_layer(graph, backbone):
+    options = QUICK | {"epochs": 2, "hidden": 6, "backbone": backbone}
+    scores = gv.LdpGnn(mode="published", **options).fit(graph, AS_PUBLISHED, seed=1).predictor.scores
+    assert np.isfinite(scores).all() and np.ptp(scores) > 0
+
+
 def test_giving_every_attribute_the_whole_budget_costs_m_times_as_much(graph):
     method = gv.LgaPgnn(mode="published", reading="zero", sampled=3, per_dimension="eps", **QUICK)
     assert method.randomizer(PublicFacts.of(graph), 2.0).epsilon == pytest.approx(6.0, abs=1e-6)
@@ -72,7 +89,10 @@ def test_giving_every_attribute_the_whole_budget_costs_m_times_as_much(graph):
 def test_both_modes_choose_their_own_number_of_attributes():
     facts = PublicFacts(100, 1433, 7)
     sound, published = gv.LgaPgnn().randomizer(facts, 10.0), gv.LgaPgnn(mode="published").randomizer(facts, 10.0)
-    assert published.m == 4 and published.rest is Rest.RAW and (published.lower, published.upper) == (-1.0, 1.0)
+    assert published.m == 1433 and (published.lower, published.upper) == (-1.0, 1.0)
+    assert published.epsilon == pytest.approx(14330, rel=1e-6)
+    raw = gv.LgaPgnn(mode="published", reading="raw").randomizer(facts, 10.0)
+    assert raw.m == 4 and raw.rest is Rest.RAW and raw.law.epsilon == 2.5
     assert sound.rest is Rest.ZERO and sound.epsilon == pytest.approx(10.0, abs=1e-6)
     spread = lambda one: float(one.variance(np.zeros(1433)).sum())
     assert spread(sound) <= spread(gv.LgaPgnn(sampled="paper").randomizer(facts, 10.0))
@@ -116,21 +136,21 @@ def test_clean_features_reach_nothing_but_the_randomizer(graph, monkeypatch):
 
 
 def test_neighbours_are_generated_in_published_mode_and_zeros_taken_in_sound_mode(graph, monkeypatch):
-    seen = []
-    original = augmentation.private_layer
+    trained = []
+    original = augmentation.train_auto_encoder
+    monkeypatch.setattr(augmentation, "train_auto_encoder", lambda *given: trained.append(1) or original(*given))
 
-    def spy(edges, columns, more=0, sums=None):
-        seen.append((more, sums is not None))
-        return original(edges, columns, more, sums)
+    def generators(method, promise):
+        before = len(trained)
+        method.fit(graph, promise, seed=1)
+        return len(trained) - before
 
-    monkeypatch.setattr(augmentation, "private_layer", spy)
     once = QUICK | {"epochs": 1}
-    gv.LgaPgnn(**once).fit(graph, PROMISE, seed=1)
-    gv.LgaPgnn(mode="published", **once).fit(graph, AS_PUBLISHED, seed=1)
-    gv.LgaPgnn(augment=True, samples=4, **once).fit(graph, PROMISE, seed=1)
-    gv.LgaPgnn(mode="published", augment=False, samples=3, **once).fit(graph, AS_PUBLISHED, seed=1)
-    gv.LdpGnn(**once).fit(graph, PROMISE, seed=1)
-    assert seen == [(10, False), (10, True), (4, True), (3, False), (0, False)]
+    assert generators(gv.LgaPgnn(**once), PROMISE) == 0
+    assert generators(gv.LgaPgnn(augment=True, samples=4, **once), PROMISE) == 1
+    assert generators(gv.LgaPgnn(mode="published", **once), AS_PUBLISHED) == 1
+    assert generators(gv.LgaPgnn(mode="published", augment=False, samples=3, **once), AS_PUBLISHED) == 0
+    assert generators(gv.LdpGnn(mode="published", **once), AS_PUBLISHED) == 0
 
 
 def test_several_holders_report_every_vertex_once_and_pay_for_all_of_theirs(graph):
@@ -157,6 +177,7 @@ def test_several_holders_report_every_vertex_once_and_pay_for_all_of_theirs(grap
         ({"per_dimension": "eps"}, PROMISE, "no option 'per_dimension'"),
         ({"mode": "published", "reading": "half"}, PROMISE, "half"),
         ({"mode": "published", "per_dimension": "some"}, PROMISE, "some"),
+        ({"mode": "published", "generate": "dreams"}, PROMISE, "dreams"),
         ({"sampled": "best"}, PROMISE, "best"),
         ({"sampled": 0}, PROMISE, "at least 1"),
         ({"samples": 0}, PROMISE, "at least 1"),

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Pure, SampledGaussian, Unbounded, epsilon_of
 from graphveil.privacy.mechanisms import (
-    MECHANISMS,
     DpGradient,
     EdgeFlips,
     Exact,
@@ -25,6 +24,7 @@ from graphveil.privacy.mechanisms import (
     mechanism_from_json,
     mechanism_to_json,
 )
+from graphveil.privacy.mechanisms.base import MECHANISMS
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Release, Slot
 

@@ -23,7 +23,7 @@ def test_delta_must_lie_strictly_between_zero_and_one(delta):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda: KNeighborLevel(0, 1.0),
+        lambda: KNeighborLevel(-1, 1.0),
         lambda: NodeLevel(1.0, adjacency="bounded-degree"),
         lambda: NodeLevel(1.0, max_degree=5),
         lambda: NodeLevel(1.0, adjacency="bounded-degree", max_degree=0),

@@ -10,7 +10,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.options import flag
-from graphveil.cli.sweep import STORE, EngineFlags, Out, run_all
+from graphveil.cli.sweep import STORE, Budget, EngineFlags, Out, charged, run_all
 from graphveil.errors import InputError
 
 NAME = "compare"
@@ -41,6 +41,7 @@ def compare(
     ] = None,
     csv: Annotated[Path | None, flag("--csv FILE", "Write every run.")] = None,
     plot: Annotated[Path | None, flag("--plot FILE", "Draw accuracy against epsilon.")] = None,
+    budget: Budget = None,
     out: Out = STORE,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -68,7 +69,7 @@ def compare(
     if epsilons is not None:
         body["epsilons"] = [opt.number(text) for text in opt.several(epsilons)]
     runs = expand(experiment_from(body, NAME), NAME)
-    _, rows = run_all(NAME, runs, out, engine, resume=True)
+    _, rows = run_all(NAME, charged(runs, budget), out, engine, resume=True)
     if csv is not None:
         write_rows(rows, csv)
     if plot is not None:

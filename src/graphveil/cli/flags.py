@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from graphveil.privacy.promise import Promise
 
 
+def given_options(settings: list[str] | None) -> dict[str, Any]:
+    """What ``--set`` says."""
+    values: dict[str, Any] = {}
+    for setting in settings or []:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set takes key=value, got {setting!r}")
+        try:
+            values[key] = json.loads(text)  # a number, true, false or null; the method checks the type
+        except json.JSONDecodeError:
+            values[key] = text
+    return values
+
+
 @dataclass(frozen=True)
 class PromiseFlags:
     """Which mode and options of a method, under which promise: the same for every command that plans or trains."""
@@ -60,15 +74,7 @@ class PromiseFlags:
         """The method with its ``--mode`` and ``--set`` options."""
         from graphveil.methods.registry import AUTO, build
 
-        values: dict[str, Any] = {"mode": self.mode or "sound"}
-        for setting in self.settings or []:
-            key, equals, text = setting.partition("=")
-            if not equals:
-                raise InputError(f"--set takes key=value, got {setting!r}")
-            try:
-                values[key] = json.loads(text)  # a number, true, false or null; the method checks the type
-            except json.JSONDecodeError:
-                values[key] = text
+        values = {"mode": self.mode or "sound"} | given_options(self.settings)
         if name == AUTO:
             from graphveil.methods.auto import Auto
 
@@ -83,6 +89,8 @@ class PromiseFlags:
 
         stated = [field.name for field in fields(self) if field.name not in ("mode", "settings", "cover_edges")]
         values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
+        if not method.supports and self.level == "node" and self.epsilon is None:
+            values["level"] = "none"  # there is nothing else it could be trained under
         return Promise.parse(**values, supported=method.supports)
 
 

@@ -8,6 +8,8 @@ import typer
 
 from graphveil.cli import options as opt
 
+WIDE = 120  # columns that the table needs
+
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method's card.")] = None, as_json: opt.AsJson = False
@@ -31,6 +33,13 @@ def _table(found: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    if Console().width < WIDE:
+        for card in found:
+            levels, modes = ", ".join(card["levels"]) or "none", ", ".join(card["modes"])
+            typer.echo(f"{card['name']} ({levels}; {modes})")
+            typer.echo(_filled(card["summary"]))
+        typer.echo("\n'graphveil methods NAME' shows what each protects and proves")
+        return
     table = Table(title="methods")
     for column in ("name", "levels", "modes", "what it does", "protects"):
         table.add_column(column)
@@ -38,6 +47,14 @@ def _table(found: list[dict[str, Any]]) -> None:
         levels, modes = ", ".join(card["levels"]) or "none", ", ".join(card["modes"])
         table.add_row(card["name"], levels, modes, card["summary"], card["protects"])
     Console().print(table)
+
+
+def _filled(text: str) -> str:
+    import shutil
+    import textwrap
+
+    width = max(shutil.get_terminal_size().columns, 40)
+    return textwrap.fill(text, width, initial_indent="  ", subsequent_indent="  ")
 
 
 def _rules(as_json: bool) -> None:

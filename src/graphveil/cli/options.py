@@ -40,7 +40,8 @@ Split = Annotated[
     str,
     flag(
         "--split",
-        "random (75/10/15), stratified, per-class, official, inductive or paper; shares as in random:50/25/25.",
+        "random (75/10/15), stratified, per-class, official, inductive, labelled or paper; shares as in random:50/25/25. "
+        "auto: labelled for a file in which most nodes have no label, else random.",
     ),
 ]
 Seed = Annotated[int | None, flag("--seed S", "Repeatable noise and split, for research only.", min=0)]
@@ -93,6 +94,11 @@ def show_counted(body: dict[str, Any]) -> None:
         typer.echo(f"  {line}")
     if body["refused"] > len(body["refusals"]):
         typer.echo(f"  and {body['refused'] - len(body['refusals'])} more")
+
+
+def say(line: str) -> None:
+    """A line for the operator, beside what the command prints."""
+    typer.echo(line, err=True)
 
 
 def show(found: Any) -> None:

@@ -49,6 +49,7 @@ def plan(
     from rich.table import Table
 
     from graphveil.privacy.certificate_text import covered_only
+    from graphveil.privacy.plan import noise_words
 
     shown = "none that is finite" if body["epsilon"] is None else f"{body['epsilon']:.6g}"
     table = Table(title=f"{chosen.name} ({chosen.mode}), {promise.guarantee}: provable epsilon {shown}")
@@ -58,11 +59,10 @@ def plan(
         slot = release | {"kind": "adaptive Gaussian"}  # its share comes later
         mechanism = release.get("mechanism") or slot
         bounds = ", ".join(f"{kind} {value:.4g}" for kind, value in release["sensitivity"].items())
-        noise = mechanism.get("sigma") or mechanism.get("scale")
         table.add_row(
             release.get("name") or release["slot"],
             mechanism["kind"],
-            "-" if noise is None else f"{noise:.5g}",
+            noise_words(*(mechanism.get("noise") or [mechanism.get("sigma") or mechanism.get("scale")] * 2)),
             str(mechanism.get("dimension", "-")),
             str(mechanism.get("steps", 1)),
             bounds,

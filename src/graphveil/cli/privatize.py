@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +14,11 @@ from graphveil.cli import options as opt
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
+    from graphveil.exchange.records import Records
     from graphveil.exchange.round import Round
+    from graphveil.exchange.upload import Service
     from graphveil.privacy.local import Local
+    from graphveil.privacy.noise import Noise
 
 BUDGET = "E|raw|withheld"
 Budget = Annotated[str, typer.Option(metavar=BUDGET)]
@@ -24,7 +28,20 @@ def privatize(
     records: Annotated[
         Path, typer.Argument(metavar="RECORDS", help="Table of records (.csv, .tsv, .parquet), or a graph file (.npz).")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The reports to write: .parquet or .csv.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The reports to write: .parquet or .csv.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="URL", help="Send them to a collection instead: https://host/v1/collections/NAME."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="TOKEN", envvar="GRAPHVEIL_TOKEN", help="Of this holder, with --to."),
+    ] = None,
+    stage: Annotated[str, typer.Option("--round", help="With --to: a round that hears a broadcast.")] = "first",
     features_epsilon: Budget = "withheld",
     labels_epsilon: Budget = "withheld",
     edges_epsilon: Annotated[str, typer.Option(metavar=BUDGET, help="Of one entry of a contact list.")] = "withheld",
@@ -48,6 +65,9 @@ def privatize(
         Path | None,
         typer.Option(metavar="FILE", help="What a method asks: 'graphveil plan METHOD --level local --json'."),
     ] = None,
+    newcomers: Annotated[
+        bool, typer.Option("--newcomers", help="These people came after the broadcast and ask a model for their score.")
+    ] = False,
     holder: Annotated[str, typer.Option(help="Who keeps these records.")] = "all",
     memory: Annotated[
         Path | None,
@@ -61,6 +81,7 @@ def privatize(
     from graphveil.exchange.privatizer import Privatizer, edge_round, feature_randomizer
     from graphveil.exchange.records import Records
     from graphveil.exchange.round import vertex_rounds
+    from graphveil.exchange.upload import Service
     from graphveil.graph.formats.tables import TableFile
     from graphveil.privacy.certificate_text import SEEDED
     from graphveil.privacy.local import DEGREES, Local, Openness, Part
@@ -74,6 +95,13 @@ def privatize(
         source = Records.of_graph(records, classes)
     else:
         source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)
+    if (out is None) == (to is None):
+        raise InputError("give --out FILE for a file of reports, or --to URL to send them to a service")
+    if to is not None:
+        allowed = Allowed(promise, holder, on_outside == "raise", newcomers, memory)
+        _send(source, allowed, Service(to, _token(token)), stage, Noise(seed), as_json)
+        return
+    assert out is not None
     if Part.LABELS not in promise.withheld and (source.label is None or (plan is None and source.classes is None)):
         raise InputError("labels need --label COLUMN and --classes K (the public number of classes)")
     heard: Broadcast | None = None
@@ -96,7 +124,7 @@ def privatize(
         )
     else:
         rounds = _planned(plan, promise)
-    job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise")
+    job = Privatizer(source, promise, (*rounds, *edges), heard, holder, on_outside == "raise", newcomers)
     start = time.perf_counter()
     with opt.progress_bar() as bar:
         done = job.run(out, Noise(seed), lambda rows: bar("records", rows, rows), memory)
@@ -128,6 +156,54 @@ def privatize(
     if done["outside"]:
         what = f"{done['outside']} attributes lay outside the public range and were clipped"
         typer.echo(f"{what} (for the operator: keep this number)")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the owner of the records allows, and how they are to be treated."""
+
+    promise: Local
+    holder: str
+    refuse_outside: bool
+    newcomers: bool
+    memory: Path | None
+
+
+def _send(source: Records, allowed: Allowed, service: Service, name: str, noise: Noise, as_json: bool) -> None:
+    """Randomise by the protocol of a collection, as far as the owner allows that, and send it."""
+    from graphveil.exchange.privatizer import Privatizer
+    from graphveil.exchange.upload import Upload, scores_of
+    from graphveil.exchange.wire import FIRST
+
+    protocol = service.protocol()
+    heard = None if name == FIRST else service.broadcast(protocol, name)
+    stage = protocol.asking(name, heard) if allowed.newcomers else protocol.stage(name, heard)
+    source = replace(source, classes=protocol.facts.classes)
+    job = Privatizer(
+        source, stage.promise, stage.rounds, heard, allowed.holder, allowed.refuse_outside, allowed.newcomers
+    )
+    upload = Upload(job, stage, allowed.promise, allowed.memory)
+    if allowed.newcomers:
+        opt.show(scores_of(upload, service, noise))
+        return
+    with opt.progress_bar() as bar:
+        done = upload.run(service, noise, lambda rows: bar("records", rows, rows))
+    if as_json:
+        opt.show(asdict(done) | {"collection": protocol.name, "stage": name, "epsilon": job.epsilon})
+        return
+    typer.echo(
+        f"{done.records} records ({done.drawn} randomised now): {done.stored} reports stored, {done.repeated} were there already"
+    )
+    for reason, count in sorted(done.refused.items()):
+        typer.echo(f"  {count} refused: {reason}")
+    if done.outside:
+        typer.echo(f"{done.outside} attributes were clipped to the public range (for the operator: keep this number)")
+
+
+def _token(given: str | None) -> str:
+    if not given:
+        raise InputError("--to needs --token TOKEN (or the environment variable GRAPHVEIL_TOKEN)")
+    return given
 
 
 def _planned(path: Path, promise: Local) -> tuple[Round, ...]:

@@ -1,20 +1,16 @@
-"""What can be asked of a saved run: its certificate, whether its files agree, and predictions."""
+"""What can be asked of a saved run: its certificate, and whether its files agree."""
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.options import flag
-from graphveil.errors import InputError
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder written by 'train --out'.")]
-BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
 PARTLY = 3  # exit code: what could be checked agrees, but that was not all
 
 
@@ -79,49 +75,3 @@ def verify(
         raise typer.Exit(1)
     if not verdict.rebuilt:
         raise typer.Exit(PARTLY)
-
-
-def predict(
-    run: Run,
-    data: Annotated[
-        str | None, flag("--data NAME|PATH", "The graph; not needed for scores made from reports alone.")
-    ] = None,
-    prepare: opt.Prepare = None,
-    access: Annotated[str, flag("--access", "own-row, public-graph or charge.")] = "own-row",
-    in_order: Annotated[bool, flag("--in-order", "Ignore ids: rows are in the order of training.")] = False,
-    out: Annotated[Path | None, flag("--out FILE", "Write there instead of printing.")] = None,
-    as_json: opt.AsJson = False,
-) -> None:
-    """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
-    from graphveil.graph.ids import read_ids
-    from graphveil.methods.alignment import IN_ORDER
-    from graphveil.runs.load import load_model
-
-    model = load_model(run)
-    graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
-    if graph is not None and in_order:
-        graph.ids = None
-    best = model.predict_proba(graph, access).max(dim=1)
-    ids = None if graph is None else read_ids(graph.get("ids"), len(best.indices))
-    names: Any = (model.ids or range(len(best.indices))) if ids is None else ids.tolist()
-    scored = zip(names, best.indices, best.values, strict=True)
-    rows = [(name, int(label), round(float(p), 6)) for name, label, p in scored]
-    columns, note = ("node", "prediction", "probability"), model.audience(access if graph is not None else "charge")
-    if as_json:
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-        order = BY_ID if ids is not None or graph is None else IN_ORDER
-        order = order if model.reads_slots else OWN_FEATURES
-        told = {"run": str(run), "access": access, "note": note, "rows": order, "predictions": found}
-        text = opt.as_json(told) + "\n"
-    else:
-        table = io.StringIO()
-        csv.writer(table, lineterminator="\n").writerows([columns, *rows])
-        text = table.getvalue()
-        typer.echo(f"note: {note}", err=True)
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out} cannot be written: {error.strerror}") from None

@@ -20,6 +20,19 @@ STORE = Path("results.sqlite")
 Out = Annotated[Path, flag("--out FILE", "The store of results (SQLite); several experiments may share one.")]
 
 
+Budget = Annotated[Path | None, flag("--budget BOOK", "Charge every run to this book; what it refuses has failed.")]
+
+
+def charged(runs: Sequence[Run], book: Path | None) -> list[Run]:
+    """The runs, paid for by the book if there is one; a book that is not there is said before anything runs."""
+    from graphveil.privacy.budget import BudgetBook
+
+    if book is None:
+        return list(runs)
+    BudgetBook(book).close()
+    return [run.charged_to(str(book.resolve())) for run in runs]
+
+
 @dataclass(frozen=True)
 class EngineFlags:
     """Where runs are executed."""
@@ -42,6 +55,7 @@ def sweep(
         bool, flag("--resume", "Go on with what is in the store: finished runs are not repeated.")
     ] = False,
     retry_failed: Annotated[bool, flag("--retry-failed", "With --resume: try failed runs again.")] = False,
+    budget: Budget = None,
     dry_run: Annotated[bool, flag("--dry-run", "Check the specification and count the runs; run nothing.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -57,6 +71,7 @@ def sweep(
             {"experiment": experiment.name, "runs": len(runs)} if as_json else f"{experiment.name}: {len(runs)} runs"
         )
         return
+    runs = charged(runs, budget)
     counts, rows = run_all(experiment.name, runs, out, engine, resume=resume or retry_failed, retry_failed=retry_failed)
     if as_json:
         opt.show({"experiment": experiment.name, "out": str(out), **asdict(counts), "rows": rows})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,9 +23,11 @@ from graphveil.methods.registry import AUTO
 if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.methods.model import Model
+    from graphveil.privacy.budget import BudgetBook
     from graphveil.privacy.promise import Promise
 
 WAITING = 3  # exit code: a round has to be answered first
+FEW_CLASSES = 12  # whose recall fits on a line
 NOT_COVERED = (
     "accuracies are exact figures on private labels; the promise does not cover them (--no-evaluate leaves them out)"
 )
@@ -52,7 +55,7 @@ def train(
         flag("--mean-degree D", "With --reports: contacts per person on average, if public; some methods plan by it."),
     ] = None,
     prepare: opt.Prepare = None,
-    split: opt.Split = "random",
+    split: opt.Split = "auto",
     holders: Annotated[
         int | None, flag("--holders N", "Level local: so many parties hold the vertices (default: one).")
     ] = None,
@@ -60,6 +63,14 @@ def train(
     out: Annotated[Path | None, flag("--out DIR", "Folder for model, ledger and certificate.")] = None,
     sign: Annotated[
         Path | None, flag("--sign KEY", "With --out: sign the run with this Ed25519 key (PEM); 'verify' checks it.")
+    ] = None,
+    budget: Annotated[
+        Path | None,
+        flag("--budget BOOK", "Charge the run to this budget book, which may refuse it ('graphveil budget')."),
+    ] = None,
+    class_weights: Annotated[
+        str | None,
+        flag("--class-weights NAME=W,...", "How much worse it is to miss a class; moves decisions, not the promise."),
     ] = None,
     no_evaluate: Annotated[bool, flag("--no-evaluate", "Do not compute accuracies on private labels.")] = False,
     release_accuracy: Annotated[
@@ -81,9 +92,14 @@ def train(
             raise InputError("train needs --data NAME|PATH, or --reports FILE... for a local method")
     if mean_degree is not None and not 0 <= mean_degree < float("inf"):
         raise InputError(f"--mean-degree is {mean_degree:g}: give a number that is not negative")
+    if budget is not None and reports is not None:
+        raise InputError("--budget counts what a curator spends; reports are paid for by those who sent them")
     if sign is not None and out is None:
         raise InputError("--sign signs a saved run: give --out DIR")
+    from graphveil.methods.model import check_weights
+
     signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
+    weights = {} if class_weights is None else _weights(class_weights)
     started = time.perf_counter()
     counts: dict[str, Any] = {}
     with opt.progress_bar() as progress:
@@ -94,15 +110,22 @@ def train(
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
             graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)
-            model = _on_graph(chosen, promise, graph, holders, out, **coins)
+            check_weights(weights, graph.class_names, graph.classes)
+            with _charged(budget, promise, out) as book:
+                promise = promise if book is None else book.completed(promise)
+                model = _on_graph(chosen, promise, graph, holders, out, book, **coins)
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
             coins |= {"mean_degree": mean_degree}
             model, graph, counts = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
     seconds = time.perf_counter() - started
+    if weights:
+        model = model.weighing(weights)
     if out is not None:
         model.save(out)
+        if budget is not None:
+            _keep_receipt(budget, model, out)
         if signer is not None:
             signer(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
@@ -113,6 +136,23 @@ def train(
         _show(result, str(model.certificate))
 
 
+def _weights(text: str) -> dict[str, float]:
+    """``fine=1,fraud=20`` as numbers."""
+    parts = [part.rpartition("=") for part in opt.several(text)]
+    if not parts or not all(equals for _, equals, _ in parts):
+        raise InputError(f"--class-weights takes name=weight with commas, as in fine=1,fraud=20, got {text!r}")
+    return {name: opt.number(weight) for name, _, weight in parts}
+
+
+def _keep_receipt(path: Path, model: Model, out: Path) -> None:
+    """Note in the folder of the run which entry of the book paid for it."""
+    from graphveil.files import write_json
+    from graphveil.privacy.budget import RECEIPT, BudgetBook
+
+    with BudgetBook(path) as book:
+        write_json(out / RECEIPT, book.receipt(model.certificate.to_json()["digest"]))
+
+
 def _signer(path: Path) -> Callable[[Path], str]:
     """What signs a saved run with the key in this file."""
     from graphveil.runs.signing import sign_run, signing_key
@@ -121,7 +161,13 @@ def _signer(path: Path) -> Callable[[Path], str]:
 
 
 def _on_graph(
-    chosen: Any, promise: Promise, graph: Graph, holders: int | None, out: Path | None, **coins: Any
+    chosen: Any,
+    promise: Promise,
+    graph: Graph,
+    holders: int | None,
+    out: Path | None,
+    book: BudgetBook | None,
+    **coins: Any,
 ) -> Model:
     from graphveil.methods.local_method import partition
     from graphveil.methods.run_folder import open_run_folder
@@ -133,8 +179,36 @@ def _on_graph(
     if out is not None:
         open_run_folder(out)
         ledger = Ledger(out / "ledger.jsonl")
-    model: Model = chosen.fit(graph, promise, ledger=ledger, plan=plan, **parties, **coins)
+    charged = {} if book is None else {"budget": book}
+    model: Model = chosen.fit(graph, promise, ledger=ledger, plan=plan, **parties, **charged, **coins)
     return model
+
+
+@contextmanager
+def _charged(path: Path | None, promise: Promise, out: Path | None) -> Iterator[BudgetBook | None]:
+    """The budget book that pays, if one is given; whoever stops the run is told what it has cost."""
+    from graphveil.privacy.budget import BudgetBook
+
+    if path is not None and promise.level in ("local", "none"):
+        raise InputError(
+            f"--budget counts what a curator spends under a promise; level {promise.level} has none to count"
+        )
+    try:
+        if path is None:
+            yield None
+            return
+        with BudgetBook(path) as book:
+            yield book
+    except KeyboardInterrupt:
+        if path is not None:
+            typer.echo(
+                f"stopped: what the run reserved stays spent; see it with 'graphveil budget show {path}'", err=True
+            )
+        elif out is not None:
+            typer.echo(f"stopped: what was released by now is in {out / 'ledger.jsonl'}, and is spent", err=True)
+        else:
+            typer.echo("stopped: noisy values may have been computed, but nothing was written or shown", err=True)
+        raise
 
 
 def _on_reports(
@@ -227,7 +301,7 @@ def describe(
 
     certificate = model.certificate
     promise = certificate.promise
-    test, validation = (_scores(model, graph, kind) for kind in ("query", "calibration"))
+    test, validation = (_figures(model.scores, graph, kind) for kind in ("query", "calibration"))
     return {
         "method": certificate.method,
         "dataset": dataset,
@@ -247,8 +321,10 @@ def describe(
         "val_accuracy": validation.get("accuracy"),
         "test_accuracy": test.get("accuracy"),
         "test_f1": test.get("f1"),
+        "test_recall": _figures(model.recalls, graph, "query") or None,
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
+        "note": getattr(model.predictor, "note", None) or None,
         "seconds": round(seconds, 4),
         "seed": seed,
         "seeded": certificate.seeded,
@@ -256,11 +332,11 @@ def describe(
     }
 
 
-def _scores(model: Any, graph: Any, kind: str) -> dict[str, float]:
+def _figures(measure: Callable[..., dict[str, float]], graph: Any, kind: str) -> dict[str, float]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the graph it was trained on: its rows are in order
-            return {} if graph is None else dict(model.scores(graph, kind))
+            return {} if graph is None else measure(graph, kind)
     except InputError:  # nobody of this kind has a label
         return {}
 
@@ -272,7 +348,12 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     if result["test_accuracy"] is not None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
+        found = ", ".join(f"{name} {_percent(share)}" for name, share in result["test_recall"].items())
+        if len(result["test_recall"]) <= FEW_CLASSES:
+            typer.echo(f"recall by class: {found}")
         typer.echo(f"note: {NOT_COVERED}")
+    if result["note"] is not None:
+        typer.echo(f"note: {result['note']}")
     if result["released_accuracy"] is not None:
         typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
     if result["out"] is None:

@@ -8,17 +8,19 @@ Tests: ``tests/cli/test_privatize.py``, ``tests/cli/test_train_reports.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.exchange.broadcast import Broadcast, split_ids
 from graphveil.exchange.client import NO_LABEL
 from graphveil.exchange.randomizers import Contacts, checks
+from graphveil.exchange.randomizers.base import SampledRows
 from graphveil.exchange.randomizers.checks import Defects, reasons
 from graphveil.exchange.report import Refusal, Report
 from graphveil.exchange.reports_file import ReportsFile
@@ -38,22 +40,29 @@ class RoundNotAnswered(GraphveilError):
 
 
 class Files:
-    """Reports of one or several holders, in one or several rounds."""
+    """Reports of one or several holders, in one or several rounds.
+
+    ``known``: the ids of a model's slots, if these reports are of newcomers who ask it: they come in slots behind them.
+    """
 
     reads_everybody = False
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: Sequence[Path | ReportsFile], known: Sequence[str] = ()) -> None:
         if not paths:
             raise InputError("give at least one file of reports")
-        self._files = [ReportsFile.read(path) for path in paths]
+        self._files = [path if isinstance(path, ReportsFile) else ReportsFile.read(path) for path in paths]
         self.rounds, self.promise = self._merged()
         names = {name for file in self._files for name in file.ids}
-        self.ids = tuple(sorted(names, key=int if all(n.isdecimal() and len(n) < 19 for n in names) else None))
+        again = next((name for name in known if name in names), None)
+        if again is not None:
+            raise InputError(f"{again!r} took part in training: ask for its score by id, a second report is not taken")
+        self.known = len(known)
+        self.ids = (*known, *sorted(names, key=int if all(n.isdecimal() and len(n) < 19 for n in names) else None))
         self._slot = {name: number for number, name in enumerate(self.ids)}
         self._read = np.ones(len(self.ids), dtype=bool)  # whose labels are read
         self.refused: list[Refusal] = []
         self._good: dict[tuple[Path, Part], np.ndarray] = {}
-        for file in dict(zip(paths, self._files, strict=True)).values():  # a file that is given twice is checked once
+        for file in {file.path: file for file in self._files}.values():  # a file that is given twice is checked once
             self._good |= {(file.path, part): self._checked(file, part) for part in _told(file)}
 
     @property
@@ -209,15 +218,17 @@ class Files:
         if part is Part.LABELS:
             return file.labels().data
         if part is Part.FEATURES:
-            return file.numbers("f")
-        return self._lists(file) if "contacts" in file.table.column_names else file.numbers("h")
+            rows = file.numbers("f")
+            sampled = any(isinstance(file.rounds[n][0].randomizer, SampledRows) for n in file.answered(part))
+            return sp.csr_matrix(rows) if sampled else rows.toarray() if sp.issparse(rows) else rows
+        return file.numbers("h") if file.contacts is None else self._lists(file)
 
     def _slots(self, file: ReportsFile) -> np.ndarray:
         return np.array([self._slot[name] for name in file.ids], dtype=np.int64)
 
     def _lists(self, file: ReportsFile) -> Contacts:
         """The contacts of every record as sorted slots; -1 for somebody who has not reported."""
-        owners, names = split_ids(file.table["contacts"].combine_chunks())
+        owners, names = split_ids(file.contacts)
         targets = np.array([self._slot.get(name, -1) for name in names.to_pylist()], dtype=np.int64)
         return Contacts.of_pairs(owners, targets, len(file.ids)).sorted()
 

@@ -24,6 +24,7 @@ from graphveil.files import draft, locked
 from graphveil.privacy.local import Part
 
 FOLDER = "graphveil-memory"
+SENT = "reports.sqlite"
 OWNER_ONLY = 0o600
 
 
@@ -61,16 +62,21 @@ class Memory:
 
     def keep(self, rounds: Iterable[Round], digests: np.ndarray, out: Path) -> None:
         """Remember that these records are in ``out``; an error, and nothing is kept, if one of them was drawn before."""
-        names = [_what(round) for round in rounds]
+        names = [what_is_drawn(round) for round in rounds]
         with locked(self.path / "lock"):
             for name in names:
-                self._refuse_again(name, digests)
+                self.refuse_again(name, digests)
+                if (self.path / SENT).exists():
+                    from graphveil.exchange.sent import Sent
+
+                    Sent(self).refuse_again(name, digests)
             for name in names:
                 with draft(self.path / f"{name}.{secrets.token_hex(8)}.drawn") as beside:
                     beside.touch(OWNER_ONLY)
                     beside.write_bytes(json.dumps(out.name).encode() + b"\n" + digests.tobytes())
 
-    def _refuse_again(self, name: str, digests: np.ndarray) -> None:
+    def refuse_again(self, name: str, digests: np.ndarray) -> None:
+        """An error if one of these records was drawn for a file."""
         for path in sorted(self.path.glob(f"{name}.*.drawn")):
             where, _, before = path.read_bytes().partition(b"\n")
             again = int(np.isin(digests, np.frombuffer(before, dtype="<u8", count=len(before) // 8)).sum())
@@ -82,6 +88,6 @@ class Memory:
                 )
 
 
-def _what(round: Round) -> str:
+def what_is_drawn(round: Round) -> str:
     """What is drawn once: a part of the record, or one round on contacts."""
     return f"{Part.EDGES}-{round.name}" if round.part is Part.EDGES else round.part.value

@@ -55,9 +55,12 @@ class Privatizer:
     heard: Broadcast | None = None  # what rounds on edges answer to
     holder: str = "all"
     refuse_outside: bool = False  # whether attributes outside the public range are an error instead of clipped
+    newcomers: bool = False  # whether these people came after the broadcast, and ask for their score
 
     def __post_init__(self) -> None:
         check_within(self.promise, self.rounds)
+        if self.newcomers and any(one.part is Part.EDGES and not one.randomizer.report_width for one in self.rounds):
+            raise InputError("people who are not in the broadcast can answer with counts or means, not with lists")
         if not self.rounds and not self.promise.raw:
             asked = "give --features-epsilon, --labels-epsilon or --edges-epsilon"
             raise InputError(f"everything is withheld, there is nothing to send: {asked}")
@@ -99,7 +102,7 @@ class Privatizer:
                 for batch in self.records.batches(columns):
                     hashes.append(known.digests(batch.ids.to_pylist()))
                     _check_once(hashes[-1:], path)
-                    found, outside = self._report(batch, noise, vertices)
+                    found, outside = self.report(batch, noise, vertices)
                     if outside and self.refuse_outside:
                         asked = (round.randomizer for round in self.rounds)
                         features = next(one for one in asked if isinstance(one, RowRandomizer))
@@ -127,9 +130,11 @@ class Privatizer:
             "lengths_in_the_clear": self.tells_lengths,
         }
 
-    def _report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
+    def report(self, batch: Batch, noise: Noise, before: int) -> tuple[pa.RecordBatch, int]:
         """The columns of one batch of reports, and how many attributes were clipped."""
-        own = np.arange(before, before + len(batch)) if self.heard is None else self.heard.own_slots(batch.ids)
+        own = np.arange(before, before + len(batch))
+        if self.heard is not None:
+            own = own + len(self.heard.ids) if self.newcomers else self.heard.own_slots(batch.ids)
         parts: dict[Part, Any] = {Part.FEATURES: batch.rows, Part.LABELS: batch.labels}
         if self.heard is not None and batch.contacts is not None:
             parts[Part.EDGES] = self.heard.lists(batch.ids, batch.contacts, own)

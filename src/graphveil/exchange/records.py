@@ -40,6 +40,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def take(self, chosen: np.ndarray) -> Batch:
+        """Some of them, by a mask."""
+        kept = pa.array(chosen)
+        return Batch(
+            self.ids.filter(kept),
+            None if self.rows is None else self.rows[chosen],
+            None if self.labels is None else self.labels[chosen],
+            None if self.contacts is None else self.contacts.filter(kept),
+        )
+
 
 @dataclass(frozen=True)
 class Records:

@@ -71,7 +71,7 @@ class ReportsFile:
     def raw(self, part: Part) -> bool:
         return self.promise.budget(part) is Openness.RAW
 
-    def numbers(self, letter: str) -> np.ndarray:
+    def numbers(self, letter: str) -> Any:
         """The columns ``letter0, letter1, ...`` as one table; NaN where a number is missing."""
         names = [name for name in self.table.column_names if _numbered(name, letter)]
         rows = [self.table[name].to_numpy() for name in sorted(names, key=lambda name: int(name[1:]))]
@@ -82,6 +82,11 @@ class ReportsFile:
         column = self.table["label"]
         there = column.is_valid().to_numpy()
         return np.ma.array(column.fill_null(NO_LABEL).to_numpy().astype(np.int64), mask=~there)
+
+    @property
+    def contacts(self) -> pa.Array | None:
+        """Everybody's contacts, ids separated by spaces; None if lists are not sent."""
+        return self.table["contacts"].combine_chunks() if "contacts" in self.table.column_names else None
 
     def lengths(self) -> np.ndarray:
         """How long everybody's list is; -1 where that is missing."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from graphveil.errors import DataWarning, GraphveilError, InputError
 from graphveil.experiments.run import AUDIT, CHECKS, FORECAST, REPORTS, Run
+from graphveil.privacy.budget import BudgetBook
 from graphveil.privacy.certificate import CORRECTED, Certificate
 from graphveil.privacy.shares import shares
 
@@ -110,7 +111,9 @@ def _trained(run: Run) -> Row:
 
         model, told = select(run, data, promise)
     else:
-        model = build(run.method, {**run.options, "mode": run.mode}).fit(data, promise, seed=run.seed)
+        method = build(run.method, {**run.options, "mode": run.mode})
+        with charged(run.budget) as budget:
+            model = method.fit(data, promise, seed=run.seed, **budget)
     metrics: dict[str, float | None] = dict(told.pop("metrics", {}))
     scored = {"test": scores(model, data, "query"), "val": scores(model, data, "calibration")}
     metrics |= {"test_accuracy": scored["test"].get("accuracy"), "val_accuracy": scored["val"].get("accuracy")}
@@ -123,6 +126,16 @@ def _trained(run: Run) -> Row:
 
         metrics |= figures(attack, model, run, data, promise)
     return privacy(model.certificate, run.selection) | told | {"metrics": metrics}
+
+
+@contextmanager
+def charged(path: str | None) -> Iterator[dict[str, Any]]:
+    """What a fit is told about the budget book at this path, if there is one."""
+    if path is None:
+        yield {}
+        return
+    with BudgetBook(path) as book:
+        yield {"budget": book}
 
 
 def further_costs(certificate: Certificate) -> dict[str, float | None]:

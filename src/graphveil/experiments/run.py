@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from graphveil import __version__
+from graphveil.errors import InputError
 from graphveil.privacy.promise import Promise
 
 TRAINING, AUDIT, CHECKS, REPORTS, FORECAST = "training", "audit", "cross-checks", "reports", "forecast"
@@ -23,6 +24,7 @@ class Run:
     ``seed`` draws split, noise and coins; without one the noise comes from the operating system and ``repeat`` tells runs
     apart. ``delta_rule`` says how delta was asked for; ``label`` is for tables and does not belong to what is run. ``kind``:
     a training unless something else is done (an audit, a forecast, an attack on reports), with ``settings`` of its own.
+    ``budget``: the book that pays, which does not belong to what is run either.
     """
 
     method: str
@@ -43,6 +45,13 @@ class Run:
     kind: str = TRAINING
     settings: Mapping[str, Any] = field(default_factory=dict)
     label: str = field(default="", compare=False)
+    budget: str | None = field(default=None, compare=False)
+
+    def charged_to(self, book: str) -> Run:
+        """The same run, paid for by this budget book; refused where a book cannot count it."""
+        if self.kind != TRAINING or self.candidates or self.promise["level"] in ("local", "none"):
+            raise InputError(f"--budget counts single trainings of a curator, and {self.label or self.method} is none")
+        return replace(self, budget=book)
 
     @property
     def split_seed(self) -> int:
@@ -70,7 +79,7 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Hash of the specification and the package's version: equal runs have equal names wherever they are asked for."""
-        unsaid = ("label", "kind", "settings") if self.kind == TRAINING else ("label",)
+        unsaid = ("label", "budget", "kind", "settings") if self.kind == TRAINING else ("label", "budget")
         body = {key: value for key, value in self.to_json().items() if key not in unsaid}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]

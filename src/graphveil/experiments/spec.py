@@ -93,7 +93,7 @@ class PromiseEntry(Part):
     level: Level = Level.NODE
     epsilons: list[float] | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    k: Annotated[int, Field(ge=1)] | None = None
+    k: Annotated[int, Field(ge=0)] | None = None
     adjacency: Adjacency | None = None
     relation: Relation = Relation.ZERO_OUT
     max_degree: Annotated[int, Field(ge=1)] | None = None

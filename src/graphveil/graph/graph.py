@@ -32,6 +32,7 @@ class Graph:
         directed: whether one friendship is one arc (else it is two). Public, declared.
         notes: assumptions a certificate has to print.
         ids: who is in which slot, as text, where the data say so. Never published.
+        class_names: what the classes are called, where the data say so. Public, declared.
     """
 
     rows: Rows
@@ -42,6 +43,7 @@ class Graph:
     directed: bool = False
     notes: tuple[str, ...] = field(default=())
     ids: np.ndarray | None = None
+    class_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         masks = [np.asarray(self.masks[kind]) for kind in MASK_OF]
@@ -86,6 +88,7 @@ class Graph:
             directed=self.directed,
             notes=self.notes,
             ids=None if self.ids is None else self.ids[order],
+            class_names=self.class_names,
         )
 
     def __repr__(self) -> str:

@@ -136,6 +136,12 @@ class Lists:
         kept = np.sort(order[rank < max_degree])
         return self._select(kept)
 
+    def turned(self) -> Lists:
+        """Every arc the other way round: row ``i`` then holds those whom ``i`` itself lists."""
+        matrix = self._matrix.T.tocsr()
+        matrix.sort_indices()
+        return Lists(matrix)
+
     def restricted_to(self, receivers: np.ndarray) -> Lists:
         """Only the arcs into the receivers under this (public) boolean mask; degrees count what is left."""
         receivers = np.asarray(receivers)

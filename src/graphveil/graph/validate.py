@@ -7,6 +7,7 @@ values, except the number of classes if it is missing, and then the graph carrie
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -66,6 +67,7 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
         directed=bool(data.directed) if "directed" in data else False,
         notes=(*declared, *notes),
         ids=read_ids(data.get("ids"), nodes),
+        class_names=_class_names(data.get("class_names"), classes),
     )
 
 
@@ -141,7 +143,7 @@ def _check_masks(masks: dict[str, np.ndarray], need_training: bool) -> None:
                 f"node {int(shared.argmax())}: masks must be disjoint"
             )
     if need_training and not masks["train"].any():
-        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.graph.random_split(data, seed=0)")
+        raise InputError("no training nodes: set data.train_mask, e.g. with graphveil.random_split(data, seed=0)")
 
 
 def _labels(y: Tensor | None, nodes: int) -> np.ndarray:
@@ -178,6 +180,12 @@ def _classes(data: Data, labels: np.ndarray) -> tuple[int, tuple[str, ...]]:
             f"data.y[{first}] is {labels[first]}, outside 0..{int(declared) - 1}: correct data.y or data.num_classes"
         )
     return int(declared), ()
+
+
+def _class_names(names: Sequence[object] | None, classes: int) -> tuple[str, ...] | None:
+    """What the classes are called; names that do not fit their number are left out."""
+    known = () if names is None else tuple(map(str, names))
+    return known if len(known) == classes else None
 
 
 def _warn_unlabelled(labels: np.ndarray, masks: dict[str, np.ndarray]) -> None:

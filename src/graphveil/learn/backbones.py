@@ -6,7 +6,7 @@
 ``gat``         GATConv, 4 heads then 1, Velickovic et al. 2018
 ``gatv2``       GATv2Conv, 4 heads then 1, Brody et al. 2022
 ``transformer`` TransformerConv, 4 heads then 1, Shi et al. 2021
-``graphconv``   GraphConv (mean), Morris et al. 2019
+``graphconv``   GraphConv (sum), Morris et al. 2019
 ``cheb``        ChebConv of order 2, Defferrard et al. 2016
 ``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
 ``tag``         TAGConv with 3 hops, Du et al. 2017
@@ -29,16 +29,19 @@ HEADS = 4
 
 
 class TwoLayers(nn.Module):
-    """second(dropout(selu(first(dropout(x))))): logits of every node, by operators called as ``operator(x, edges)``."""
+    """second(dropout(selu(first(dropout(x))))): logits of every node, by operators called as ``operator(x, edges)``.
 
-    def __init__(self, first: nn.Module, second: nn.Module | None, dropout: float) -> None:
+    ``drop_inputs`` false: x is taken whole.
+    """
+
+    def __init__(self, first: nn.Module, second: nn.Module | None, dropout: float, drop_inputs: bool = True) -> None:
         super().__init__()
         self.first, self.second = first, second
-        self.dropout = dropout
+        self.dropout, self.drop_inputs = dropout, drop_inputs
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         rate = self.dropout if self.training else None
-        hidden: Tensor = self.first(dropout(x, rate), edge_index)
+        hidden: Tensor = self.first(dropout(x, rate if self.drop_inputs else None), edge_index)
         if self.second is None:
             return hidden
         logits: Tensor = self.second(dropout(nn.functional.selu(hidden), rate), edge_index)
@@ -76,7 +79,7 @@ def _attention(operator: type[nn.Module]) -> Builder:
 def _builders() -> dict[str, Builder]:
     from torch_geometric import nn as pyg
 
-    from graphveil.learn.operators import Chebyshev, Sage, Sgc
+    from graphveil.learn.operators import Chebyshev, GraphSum, Sage, Sgc
 
     return {
         "gcn": _plain(pyg.GCNConv),
@@ -84,7 +87,7 @@ def _builders() -> dict[str, Builder]:
         "gat": _attention(pyg.GATConv),
         "gatv2": _attention(pyg.GATv2Conv),
         "transformer": _attention(pyg.TransformerConv),
-        "graphconv": _plain(pyg.GraphConv, aggr="mean"),
+        "graphconv": _plain(GraphSum),
         "cheb": _plain(Chebyshev, K=2),
         "sgc": lambda width, hidden, classes: (Sgc(width, classes, K=2), None),
         "tag": _plain(pyg.TAGConv, K=3),
@@ -157,6 +160,64 @@ def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: flo
     """Two backbones, one on the output of the other, with initial weights from ``seed``."""
     first = for_one_graph(name, width, hidden, hidden, dropout, seed)
     return TwiceAsDeep(first, for_one_graph(name, hidden, hidden, classes, dropout, seed + 1))
+
+
+class PrivateLayerFirst(nn.Module):
+    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20)."""
+
+    def __init__(self, private: nn.Module, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.private, self.graph, self.rate = private, graph, dropout
+        self.dense, self.last = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        rate = self.rate if self.training else None
+        hidden = torch.relu(self.graph(dropout(self.private(x), rate), edge_index))
+        logits: Tensor = self.last(dropout(torch.relu(self.dense(dropout(hidden, rate))), rate))
+        return logits
+
+
+def with_private_layer(
+    private: Callable[[int, int], nn.Module],
+    name: str,
+    width: int,
+    hidden: int,
+    classes: int,
+    dropout: float,
+    seed: int,
+) -> nn.Module:
+    """``private(width, hidden)`` as first graph layer, one of the backbone and two dense ones, weights from ``seed``."""
+    hidden = max(1, hidden // HEADS) * HEADS if name in ATTENTION else hidden
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first, second = _builders()[name](hidden, hidden, hidden)
+        network = PrivateLayerFirst(private(width, hidden), second or first, hidden, classes, dropout)
+    if name == "gcn":
+        network.graph.cached = True  # type: ignore[assignment]
+    return network
+
+
+def as_lpgnn_builds(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
+    """The network of the released code of LPGNN and GraphPrivatizer: inputs whole, GAT with four heads of ``hidden`` each, the
+    other attention with one; it sees one graph."""
+    from torch_geometric import nn as pyg
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "gat":
+            layers = (
+                pyg.GATConv(width, hidden, heads=HEADS),
+                pyg.GATConv(HEADS * hidden, classes, heads=1, concat=False),
+            )
+        elif name in ATTENTION:
+            operator = {"gatv2": pyg.GATv2Conv, "transformer": pyg.TransformerConv}[name]
+            layers = operator(width, hidden), operator(hidden, classes)
+        else:
+            layers = _builders()[name](width, hidden, classes)
+        network = TwoLayers(*layers, dropout, drop_inputs=False)
+    if name == "gcn":
+        network.first.cached = network.second.cached = True  # type: ignore[union-attr, assignment]
+    return network
 
 
 def for_one_graph(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError, PrivacyError
-from graphveil.graph.rows import DenseRows
+from graphveil.graph.rows import DenseRows, SparseRows
 from graphveil.learn.modules import Block, Inputs, Linear, Network
 
 SLACK = 1e-10
@@ -107,7 +107,9 @@ def clipped_gradient_sum(
         factors = torch.where(finite, squares.rsqrt().mul_(clip * (1 - SLACK)).clamp_(max=1.0), 0.0)
     dropped = None if bool(finite.all()) else ~finite
 
-    total = torch.zeros_like(network.parameters) if out is None else out.zero_()
+    total = torch.empty_like(network.parameters) if out is None else out
+    if len(used) < len(network.layers):
+        total.zero_()  # else every layer writes all of its part
     for call, gradient in used:
         _accumulate(call, gradient, factors, dropped, total)
     return total
@@ -153,6 +155,8 @@ def _accumulate(call: Call, gradient: Tensor, factors: Tensor, dropped: Tensor |
     weight, bias = call.layer.views(total)
     if isinstance(inputs, Tensor):
         torch.mm(weighted.T, inputs, out=weight)
+    elif isinstance(inputs, SparseRows) and inputs.meets_few_columns:
+        inputs.turned_product(weighted, weight)
     else:
         weight.copy_(inputs.transpose_matmul(weighted).T)
     if bias is not None:

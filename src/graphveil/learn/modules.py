@@ -23,13 +23,13 @@ from graphveil.errors import InputError
 from graphveil.graph.rows import Rows
 
 Block: TypeAlias = Tensor | Rows
-Inputs: TypeAlias = Block | Sequence[Block]
+Inputs: TypeAlias = Block | list[Block] | tuple[Block, ...]
 """What a network reads: a tensor, feature rows, or a tuple of these (one per branch)."""
 
 
 def blocks_of(inputs: Inputs, count: int | None = None) -> list[Block]:
     """The single inputs; ``count``: how many the network reads."""
-    blocks = [inputs] if isinstance(inputs, Tensor | Rows) else list(inputs)
+    blocks = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if count not in (None, len(blocks)):
         raise InputError(f"the network reads {count} inputs, it was given {len(blocks)}")
     return blocks
@@ -39,7 +39,7 @@ def take(inputs: Inputs, index: np.ndarray) -> Inputs:
     """The examples with these numbers, in every branch."""
     chosen = torch.from_numpy(np.asarray(index))
     taken = [block[chosen] if isinstance(block, Tensor) else block.take(index) for block in blocks_of(inputs)]
-    return taken[0] if isinstance(inputs, Tensor | Rows) else tuple(taken)
+    return tuple(taken) if isinstance(inputs, list | tuple) else taken[0]
 
 
 class Linear:
@@ -150,7 +150,7 @@ class MLP(Network):
         bias: bool = True,
         normalise: bool = False,
     ) -> None:
-        super().__init__(_layers(widths, bias))
+        super().__init__(chain_layers(widths, bias))
         self.activation, self.normalise = activation, normalise
         self.gain = math.sqrt(2) if activation is torch.relu else 1.0
 
@@ -178,22 +178,23 @@ class Branches(Network):
     """
 
     def __init__(self, branches: Sequence[Sequence[int]], head: Sequence[int], normalise: bool = True) -> None:
-        self.branches = tuple(_layers(widths) for widths in branches)
-        self.head = _layers((sum(widths[-1] for widths in branches), *head))
+        self.branches = tuple(chain_layers(widths) for widths in branches)
+        self.head = chain_layers((sum(widths[-1] for widths in branches), *head))
         super().__init__([layer for chain in (*self.branches, self.head) for layer in chain])
         self.normalise = normalise
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return _chain(self.head, torch.selu(self.embed(inputs, apply)), apply)
+        return chain(self.head, torch.selu(self.embed(inputs, apply)), apply)
 
     def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Tensor:
         """The joined rows, before activation and head."""
         pairs = zip(self.branches, blocks_of(inputs, len(self.branches)), strict=True)
-        joined = torch.cat([_chain(branch, block, apply) for branch, block in pairs], dim=1)
+        joined = torch.cat([chain(branch, block, apply) for branch, block in pairs], dim=1)
         return functional.normalize(joined, dim=1) if self.normalise else joined
 
 
-def _chain(layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
+def chain(layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
+    """The layers one after the other, with an activation between them."""
     first, *rest = layers
     output = apply(first, x)
     for layer in rest:
@@ -217,7 +218,7 @@ class SummedBranches(Network):
         return sum(rest, start=first)
 
 
-def _layers(widths: Sequence[int], bias: bool = True) -> tuple[Linear, ...]:
+def chain_layers(widths: Sequence[int], bias: bool = True) -> tuple[Linear, ...]:
     if len(widths) < 2:
         raise InputError(f"a chain needs input and output widths, got {tuple(widths)}")
     return tuple(Linear(inputs, outputs, bias) for inputs, outputs in pairwise(widths))

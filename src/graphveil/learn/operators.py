@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import ChebConv, SAGEConv, SGConv
+from torch_geometric.nn import ChebConv, GraphConv, SAGEConv, SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 
@@ -29,12 +29,15 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
 
 
 class Projecting:
-    """Sparse features are projected before they travel, dense ones are left to PyG."""
+    """Sparse features, and dense ones along single arcs where it makes them narrower, are projected before they travel."""
 
     projected: Callable[[Tensor, Tensor], Tensor]
+    in_channels: int
+    out_channels: int
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
-        if x.layout is not torch.strided:
+        along_arcs = adjacency.layout is torch.strided and self.out_channels < self.in_channels
+        if x.layout is not torch.strided or along_arcs:
             return self.projected(x, adjacency)
         found: Tensor = super().forward(x, adjacency)  # type: ignore[misc]
         return found
@@ -46,6 +49,16 @@ class Sage(Projecting, SAGEConv):  # type: ignore[misc]
     def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         near = x @ self.lin_l.weight.T
         sent: Tensor = self.propagate(adjacency, x=(near, near), size=None) + self.lin_l.bias + self.lin_r(x)
+        return sent
+
+
+class GraphSum(Projecting, GraphConv):  # type: ignore[misc]
+    """``sum_N(x) V + b + x U``: GraphConv with its own aggregation, the sum."""
+
+    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        near = x @ self.lin_rel.weight.T
+        sent: Tensor = self.propagate(adjacency, x=(near, near), edge_weight=None, size=None)
+        sent = sent + self.lin_rel.bias + self.lin_root(x)
         return sent
 
 

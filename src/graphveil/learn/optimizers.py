@@ -1,6 +1,7 @@
 """Optimisers on one flat vector: ``step(parameters, gradient)`` changes the parameters in place.
 
-They read only the gradient they are given. Given a noisy one, everything they do is post-processing.
+They read only the gradient they are given: a sum, and the public number it is divided by. Given a noisy one, everything they do
+is post-processing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.learn.kernels import adam_step
 
 BETA1, BETA2 = 0.9, 0.999
 
@@ -20,8 +22,8 @@ BETA1, BETA2 = 0.9, 0.999
 class Optimizer(Protocol):
     """Anything that turns a gradient into a step."""
 
-    def step(self, parameters: Tensor, gradient: Tensor) -> None:
-        """Move ``parameters`` in place; ``gradient`` is left as it is."""
+    def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
+        """Move ``parameters`` in place along ``gradient / divisor``; the gradient is left as it is."""
 
 
 class Adam:
@@ -29,20 +31,17 @@ class Adam:
 
     def __init__(self, rate: float) -> None:
         self._rate = _checked(rate)
-        self._moments: tuple[Tensor, ...] = ()
+        self._moments: tuple[np.ndarray, ...] = ()
         self._step = 0
 
-    def step(self, parameters: Tensor, gradient: Tensor) -> None:
+    def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
         if not self._moments:
-            self._moments = torch.zeros(3, parameters.numel(), dtype=parameters.dtype).unbind()
-        first, second, scratch = self._moments
-        self._step += 1
-        first.lerp_(gradient, 1 - BETA1)
-        second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+            self._moments = np.zeros(parameters.numel()), np.zeros(parameters.numel())
+        (first, second), self._step = self._moments, self._step + 1
         # Corrected, sqrt(v) is sqrt(second) / root, so both corrections fit into two scalars.
         root = math.sqrt(1 - BETA2**self._step)
-        torch.sqrt(second, out=scratch).add_(1e-8 * root)
-        parameters.addcdiv_(first, scratch, value=-self._rate * root / (1 - BETA1**self._step))
+        rate, floor = self._rate * root / (1 - BETA1**self._step), 1e-8 * root
+        adam_step(parameters.numpy(), gradient.numpy(), divisor, first, second, BETA1, BETA2, rate, floor)
 
 
 class GlobalMoment:
@@ -62,10 +61,11 @@ class GlobalMoment:
         self._step = 0
         self.rates: list[float] = []
 
-    def step(self, parameters: Tensor, gradient: Tensor) -> None:
+    def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
         if self._first is None:
             self._first = torch.zeros_like(parameters)
         self._step += 1
+        gradient = gradient / divisor
         self._first.lerp_(gradient, 1 - BETA1)
         mean_square = float(torch.dot(gradient, gradient)) / max(1, gradient.numel())
         self._second = BETA2 * self._second + (1 - BETA2) * mean_square

@@ -38,7 +38,7 @@ def descend(
         if total.shape != network.parameters.shape:
             wanted = tuple(network.parameters.shape)
             raise InputError(f"the gradient has shape {tuple(total.shape)}, the parameters {wanted}")
-        optimizer.step(network.parameters, total / divisor)
+        optimizer.step(network.parameters, total, divisor)
         if progress is not None:
             progress(step + 1, steps)
 

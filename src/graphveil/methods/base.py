@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from graphveil.privacy.plan import Gap, Plan, Release
 from graphveil.privacy.promise import Adjacency, Guarantee, Level, Promise, Relation
 from graphveil.progress import Progress, silent
 
+if TYPE_CHECKING:
+    from graphveil.privacy.budget.book import BudgetBook
+
 OWN_ROW = (
     "a prediction is computed from the releases and the node's own features: giving it to that node is covered, "
     "giving it to others is covered for everybody but that node"
@@ -32,8 +35,25 @@ OWN_ROWS = (
     "row r of {} is for node r alone, the noise does not cover it before others: these rows stay with the curator (folder "
     "'curator' of a saved run), a prediction goes to its own node only, the other files may be published"
 )
+LITTLE = 32.0  # an epsilon above it is said to be no protection
 TAKEN_AS_PUBLIC = "taken as public, not covered by the promise"
 FEATURES_PUBLIC = "features and labels of all nodes (at edge level only the edges are protected)"
+
+
+def _doubts(promise: Promise, facts: PublicFacts) -> Iterable[str]:
+    """What the numbers of a promise mean where they promise little."""
+    if promise.level in (Level.LOCAL, Level.NONE):
+        return
+    if not promise.private:
+        yield "epsilon inf: no noise is added and nobody is protected; this shows what the method reaches without a promise"
+        return
+    if promise.epsilon > LITTLE:
+        yield (
+            f"epsilon {promise.epsilon:g} promises next to nothing: one record may change any odds "
+            f"e^{promise.epsilon:g} times; ordinary are 0.5 to 16"
+        )
+    if promise.target_delta > (1 + 1e-9) / facts.nodes:
+        yield f"delta {promise.delta:g} is above 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
 
 
 def guarantees(*adjacencies: Adjacency, relations: Iterable[Relation] = Relation) -> frozenset[Guarantee]:
@@ -73,6 +93,7 @@ class PrivateMethod(Options):
     gaps: ClassVar[tuple[Gap, ...]] = ()
     curator: ClassVar[type[Curator]] = Curator
     predictor: ClassVar[type[Any]]
+    least_k: ClassVar[int] = 1  # at k-neighbor level; 0 where features and label alone can be protected
     learns_from: ClassVar[tuple[str, ...]] = ("train",)  # kinds of records whose labels the model is fitted to
     mode: str = SOUND
 
@@ -143,21 +164,41 @@ class PrivateMethod(Options):
         progress: Progress | None = None,
         tape: Tape | None = None,
         plan: Plan | None = None,
+        budget: BudgetBook | None = None,
     ) -> Model:
         """Train on a PyG ``Data`` object under ``promise``; noise comes from the operating system unless ``seed`` is given.
 
-        ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand.
+        ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand. ``budget``: the book of the data
+        set, which admits the run or refuses it before anything private is read.
         """
+        if not isinstance(data, Graph) and getattr(data, "y", 0) is None:
+            raise InputError(
+                f"data.y is missing: {self.name} learns from labels, one class per node and -1 where there is none"
+            )
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
+        if budget is None:
+            return self._learnt(graph, plan, ledger, seed, progress, tape)
+        reservation = budget.reserve(plan, method=self.name, mode=self.mode)
+        try:
+            model = self._learnt(graph, plan, ledger, seed, progress, tape)
+        except BaseException:
+            reservation.give_up(ledger.entries)
+            raise
+        reservation.settle(ledger.entries, certificate=model.certificate.to_json()["digest"])
+        return model
+
+    def _learnt(
+        self, graph: Graph, plan: Plan, ledger: Ledger, seed: int | None, progress: Progress | None, tape: Tape | None
+    ) -> Model:
         curator = self.curator(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         predictor = self.learn(curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
         assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
         model = self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
-        return model.ordered_by(graph.ids)
+        return model.ordered_by(graph.ids).naming(graph.class_names)
 
     def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:
         """What a finished run returns; ``told`` as for :meth:`Certificate.of`."""
@@ -166,16 +207,17 @@ class PrivateMethod(Options):
 
     def plan(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The releases this method will make, for a promise it supports; the default delta is filled in."""
+        if not isinstance(promise, Promise):
+            raise InputError(f"a promise is something like graphveil.NodeLevel(epsilon=8), got {promise!r}")
         promise = promise.with_default_delta(facts.nodes)
         if promise.guarantee not in self.supports and promise.level is not Level.NONE:
             known = "; ".join(sorted(map(str, self.supports))) or "nothing (it is not private)"
             raise InputError(
                 f"{self.name} ({self.mode}) does not cover {promise.guarantee}; it {VERBS[self.mode]}: {known}"
             )
-        if promise.private and promise.level is not Level.LOCAL and promise.target_delta >= 1 / facts.nodes:
-            message = (
-                f"delta {promise.delta:g} is not below 1/n = {1 / facts.nodes:.3g}: some people may be exposed outright"
-            )
+        if promise.k is not None and promise.k < self.least_k:
+            raise InputError(f"{self.name} ({self.mode}) takes k of at least {self.least_k} at k-neighbor level")
+        for message in _doubts(promise, facts):
             warnings.warn(message, DataWarning, stacklevel=2)
         if promise.adjacency is Adjacency.EDGE_DIRECTED and not facts.directed:
             message = "these data are undirected: edge-directed protects one stored direction, not the friendship"

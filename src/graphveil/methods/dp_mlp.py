@@ -45,6 +45,7 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
     """
 
     card = card("dp-mlp")
+    least_k = 0
     supports = EDGES | guarantees(*PEOPLE)
 
     network: Literal["own", "paper"] = "own"
@@ -85,6 +86,7 @@ class PublishedDpMlp(PaperNetwork, PaperBatches):
     card = DpMlp.card
     gaps = gaps("dp-mlp")
     predictor = NetworkPredictor
+    least_k = 0
     supports = DpMlp.supports
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:

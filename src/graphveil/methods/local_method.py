@@ -22,7 +22,8 @@ from graphveil.exchange.server import Server
 from graphveil.graph import Graph
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.model import Model
+from graphveil.methods.model import Model, Predictor
+from graphveil.privacy.budget.book import BudgetBook
 from graphveil.privacy.curator import Tape
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.ledger import Ledger
@@ -33,6 +34,10 @@ from graphveil.privacy.promise import Guarantee, Promise
 from graphveil.progress import Progress
 
 REPORTS_ONLY = "scores are computed from reports alone, so predictions of all vertices may be shown to anybody"
+WITH_LENGTHS = (
+    "scores are computed from reports and from the public lengths of contact lists, so predictions of all vertices may be shown "
+    "to anybody"
+)
 WITH_RAW_PARTS = "scores are computed from reports and from what was sent in the clear"
 WHO_IS_LABELLED = "which vertices have a label that they report (train and validation)"
 
@@ -52,7 +57,7 @@ class LocalMethod(PrivateMethod):
         """What will be asked, calibrated to the promise."""
 
     @abstractmethod
-    def train(self, server: Server) -> ScoresPredictor:
+    def train(self, server: Server) -> Predictor:
         """Ask the rounds and learn from the answers."""
 
     def public_statements(self, promise: Local) -> tuple[str, ...]:
@@ -97,9 +102,12 @@ class LocalMethod(PrivateMethod):
         progress: Progress | None = None,
         tape: Tape | None = None,
         plan: Plan | None = None,
+        budget: BudgetBook | None = None,
         holders: np.ndarray | None = None,
     ) -> Model:
         """Collect and learn under a ``Local`` promise; ``holders`` names who keeps each vertex (default: one holder)."""
+        if budget is not None:
+            raise InputError(f"{self.name} has no curator: its reports are paid for by those who send them")
         if tape is not None:
             raise InputError(
                 f"{self.name} has no curator to record: audits listen to its answers (graphveil.audit.local)"
@@ -108,7 +116,7 @@ class LocalMethod(PrivateMethod):
         plan = self.planned(self.facts_for(graph, promise), promise, plan)
         clients = self.clients(graph, plan, Noise(seed), holders)
         server = Server(plan, graph.masks, clients, public_coins(seed), ledger or Ledger(), progress)
-        return self.fit_server(server, seed=seed, notes=graph.notes).ordered_by(graph.ids)
+        return self.fit_server(server, seed=seed, notes=graph.notes).ordered_by(graph.ids).naming(graph.class_names)
 
     def fit_reports(
         self,
@@ -164,7 +172,12 @@ class LocalMethod(PrivateMethod):
         promise = plan.promise
         assert isinstance(promise, Local)  # any other was refused by plan
         everybody = self.reads_everybody and reports_lists(promise)
-        seen = NOT_LOCAL if everybody else WITH_RAW_PARTS if promise.raw else REPORTS_ONLY
+        if everybody:
+            seen = NOT_LOCAL
+        elif promise.raw:
+            seen = WITH_RAW_PARTS
+        else:
+            seen = WITH_LENGTHS if self.told_lengths(promise) else REPORTS_ONLY
         return self.public_statements(promise), (seen,)
 
     def told_lengths(self, promise: Promise) -> bool:
@@ -176,7 +189,7 @@ class LocalMethod(PrivateMethod):
         facts = PublicFacts.of(graph)
         return replace(facts, mean_degree=graph.lists.arcs / graph.nodes) if self.told_lengths(promise) else facts
 
-    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ScoresPredictor:
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         return ScoresPredictor.restore(config, arrays, public=True)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +16,7 @@ from graphveil.files import write_json
 from graphveil.graph import Graph
 from graphveil.methods.alignment import IN_ORDER, NOT_ALIGNED, Order
 from graphveil.methods.run_folder import file_digests, keep_with_curator, open_run_folder, write_arrays
+from graphveil.notebook import table
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.certificate_text import SEEDED
 from graphveil.privacy.ledger import Ledger
@@ -23,6 +25,7 @@ from graphveil.privacy.promise import Level
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphveil.exchange.files import Files
     from graphveil.methods.base import PrivateMethod
 
 
@@ -75,22 +78,29 @@ class Model:
         certificate: Certificate,
         ids: Sequence[str] | None = None,
         order: Order | None = None,
+        class_names: Sequence[str] | None = None,
     ) -> None:
         self.method = method
         self.predictor = predictor
         self.certificate = certificate
         self.ids = None if ids is None else tuple(ids)
         self.order = order if ids is None else Order.of(ids)
+        self.class_names = None if class_names is None else tuple(class_names)
+        self.class_weights: dict[str, float] = {}
 
     def of(self, ids: Sequence[str]) -> Model:
         """The same model for slots with these ids, which its reports have and its folder keeps as they are."""
-        return Model(self.method, self.predictor, self.certificate, ids)
+        return Model(self.method, self.predictor, self.certificate, ids, class_names=self.class_names)
 
     def ordered_by(self, ids: Iterable[str] | None) -> Model:
         """The same model for slots with these private ids, if there are any: it can recognise them, not tell them."""
         if ids is None:
             return self
-        return Model(self.method, self.predictor, self.certificate, order=Order.of(ids))
+        return Model(self.method, self.predictor, self.certificate, order=Order.of(ids), class_names=self.class_names)
+
+    def naming(self, class_names: Sequence[str] | None) -> Model:
+        """The same model with what its classes are called."""
+        return Model(self.method, self.predictor, self.certificate, self.ids, self.order, class_names)
 
     @property
     def reads_slots(self) -> bool:
@@ -102,15 +112,19 @@ class Model:
         """Class probabilities of every node of ``data``, one row each; without data, those that anybody may see.
 
         Where releases have a row per slot, data are aligned by id; without ids rows are taken in the order of training.
+        Reports of people who came later (files that ``graphveil privatize`` wrote, or :meth:`newcomers`) are scored by a local
+        model: one row for each of them, in the order of their ids.
         """
-        import torch
+        from graphveil.exchange.files import Files
 
+        if isinstance(data, (Files, list, tuple)):
+            return self._probabilities(self._newcomer_logits(data))
         wanted = self._check(access if data is not None else Access.CHARGE)
         if data is None:
             shown = self._paid_logits()
             if shown is None:
                 raise InputError(f"{self.method.name} predicts from a graph: give the data")
-            return torch.softmax(torch.from_numpy(shown), dim=1)
+            return self._probabilities(shown)
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
@@ -132,7 +146,25 @@ class Model:
         if wanted is Access.PUBLIC_GRAPH:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
         found = logits(graph) if paid is None else paid
-        return torch.softmax(torch.from_numpy(found if slots is None else found[slots]), dim=1)
+        return self._probabilities(found if slots is None else found[slots])
+
+    def weighing(self, weights: Mapping[str, float]) -> Model:
+        """The same model for somebody to whom missing a class costs so many times as much; classes not named count 1.
+
+        Probabilities are multiplied by the weights and brought back to 1: what follows from released numbers and public
+        weights, so the promise is the same.
+        """
+        check_weights(weights, self.class_names, self.certificate.facts.classes)
+        other = Model(self.method, self.predictor, self.certificate, self.ids, self.order, self.class_names)
+        other.class_weights = {name: float(weight) for name, weight in weights.items()}
+        return other
+
+    def _probabilities(self, logits: np.ndarray) -> Tensor:
+        import torch
+
+        names = self.class_names or tuple(map(str, range(logits.shape[1])))
+        weights = np.array([self.class_weights.get(name, 1.0) for name in names])
+        return torch.softmax(torch.from_numpy(logits + np.log(weights) if self.class_weights else logits), dim=1)
 
     def audience(self, access: str = "own-row") -> str:
         """Who may see predictions of this access, in one sentence."""
@@ -157,22 +189,33 @@ class Model:
         """Exact accuracy and macro F1 on labelled nodes of one kind; not covered by the promise."""
         from sklearn.metrics import f1_score
 
+        guess, truth = self._compared(data, kind, access)
+        return {
+            "accuracy": float(np.mean(guess == truth)),
+            "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
+        }
+
+    def recalls(self, data: Any, kind: str = "query", access: str = "own-row") -> dict[str, float]:
+        """By class that occurs, the exact share of its members that were found; not covered by the promise."""
+        guess, truth = self._compared(data, kind, access)
+        names = self.class_names or tuple(map(str, range(self.certificate.facts.classes)))
+        return {names[label]: float(np.mean(guess[truth == label] == label)) for label in np.unique(truth)}
+
+    def _compared(self, data: Any, kind: str, access: str) -> tuple[np.ndarray, np.ndarray]:
+        """Predicted and true classes of the labelled nodes of one kind."""
         if kind != "train" and kind in self.method.learns_from:
             raise InputError(f"{self.method.name} learns from {kind} nodes, too: an accuracy on them says nothing")
         graph = as_graph(data)
         chosen = graph.masks[kind] & (graph.labels >= 0)
         if not chosen.any():
             raise InputError(f"there is no labelled {kind} node to score on")
-        guess, truth = self.predict(graph, access).numpy()[chosen], graph.labels[chosen]
-        return {
-            "accuracy": float(np.mean(guess == truth)),
-            "f1": float(f1_score(truth, guess, average="macro", zero_division=0.0)),
-        }
+        return self.predict(graph, access).numpy()[chosen], graph.labels[chosen]
 
     def save(self, path: str | Path) -> None:
         """Write certificate, ledger, configuration and released arrays into the folder ``path``.
 
-        Rows that are for one node alone, and digests of private ids, go to its folder ``curator``; the rest may be published.
+        Rows that are for one node alone, what people sent in the clear, and digests of private ids go to its folder ``curator``;
+        the rest may be published.
         """
         folder = Path(path)
         open_run_folder(folder)
@@ -182,15 +225,21 @@ class Model:
                 ledger.append(release)
             (folder / "ledger.jsonl").touch()
         arrays = self.predictor.arrays()
-        kept = [name for name in arrays if self.certificate.own_rows and self._has_slots(name)]
+        clear: Sequence[str] = getattr(self.predictor, "clear_arrays", ())
+        own_rows = [name for name in arrays if self.certificate.own_rows and self._has_slots(name)]
+        kept = [name for name in arrays if name in own_rows or name in clear]
         write_arrays(folder / "model.safetensors", {name: arrays[name] for name in arrays if name not in kept})
         config = {
             "method": self.method.name,
             "parameters": self.method.get_params(),
             "predictor": self.predictor.config(),
+            **({} if self.class_names is None else {"class_names": list(self.class_names)}),
+            **({"class_weights": self.class_weights} if self.class_weights else {}),
         }
         if self.certificate.own_rows:
-            config["own_rows"] = kept
+            config["own_rows"] = own_rows
+        if clear:
+            config["in_the_clear"] = list(clear)
         needed = self.order if self.ids is None and self.reads_slots else None
         private_ids = None if needed is None else needed.to_json()
         keep_with_curator(folder, {name: arrays[name] for name in kept}, private_ids)
@@ -199,6 +248,32 @@ class Model:
         if self.ids is not None:
             write_json(folder / "ids.json", list(self.ids))
         write_json(folder / "manifest.json", file_digests(folder))
+
+    def newcomers(self, files: Sequence[Any]) -> Files:
+        """The reports of people who came after training: files, or what was read from them."""
+        from graphveil.exchange.files import Files
+
+        if not hasattr(self.predictor, "newcomers"):
+            raise InputError(f"{self.method.name} has no network that scores newcomers by their reports")
+        if self.ids is None and self.order is not None:
+            raise InputError("the run keeps its ids to itself: newcomers cannot say whom they know")
+        known = self.ids or tuple(map(str, range(self.certificate.facts.nodes)))
+        return Files([Path(one) if isinstance(one, str) else one for one in files], known)
+
+    def _newcomer_logits(self, data: Files | Sequence[Any]) -> np.ndarray:
+        """Scores of newcomers, from rounds answered as the certificate says and no other."""
+        from graphveil.exchange.files import Files
+        from graphveil.exchange.round import Round
+        from graphveil.privacy.local import Openness
+
+        files = data if isinstance(data, Files) else self.newcomers(data)
+        if files.known != self.certificate.facts.nodes or not hasattr(self.predictor, "newcomers"):
+            raise InputError("these are no reports of newcomers to this model: give the files to model.newcomers")
+        files.check({release.name: Round.of(release) for release in self.certificate.releases})
+        if files.promise.labels is not Openness.WITHHELD:
+            raise InputError("a newcomer who is asked about tells no label: withhold it")
+        found: np.ndarray = self.predictor.newcomers(files, self.certificate.facts.directed)
+        return found
 
     def _check(self, access: str) -> Access:
         """The access by name, refused where no promise covers it."""
@@ -253,8 +328,23 @@ class Model:
         published = getattr(self.predictor, "public_logits", None)
         return None if published is None else published(self.certificate.facts.nodes)
 
+    def _repr_html_(self) -> str:
+        note = getattr(self.predictor, "note", "")
+        told = [("method", repr(self.method)), *([("note", note)] if note else [])]
+        return table("model", told) + self.certificate._repr_html_()
+
     def __repr__(self) -> str:
         return f"Model({self.method!r}, epsilon={self.certificate.epsilon}, holds={self.certificate.holds})"
+
+
+def check_weights(weights: Mapping[str, float], names: Sequence[str] | None, classes: int) -> None:
+    """Refuse weights of classes that are not there, and weights that are none."""
+    known = names or tuple(map(str, range(classes)))
+    for name, weight in weights.items():
+        if name not in known:
+            raise InputError(f"there is no class {name!r} to weigh; the classes are: {', '.join(known)}")
+        if not (math.isfinite(weight) and weight > 0):
+            raise InputError(f"the weight of class {name!r} must be positive and finite, got {weight}")
 
 
 def as_graph(data: Any, need_training: bool = True) -> Graph:

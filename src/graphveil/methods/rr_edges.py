@@ -10,7 +10,7 @@ from graphveil.exchange.randomizers.base import Contacts
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import card, gaps
-from graphveil.methods.common.propagated_method import PropagatedMethod, PublishedPropagatedMethod
+from graphveil.methods.common.propagated_method import PropagatedMethod, PublishedListMethod
 from graphveil.methods.options import Count
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
@@ -47,7 +47,7 @@ class RrEdges(PropagatedMethod):
         return lists
 
 
-class PublishedRrEdges(PublishedPropagatedMethod):
+class PublishedRrEdges(PublishedListMethod):
     """Only the bits within two hops flip, with the whole budget each: no client could do that and no epsilon bounds it.
 
     Args:

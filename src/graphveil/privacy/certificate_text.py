@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
+from graphveil.notebook import LEFT
 from graphveil.privacy.facts import EDGE
 from graphveil.privacy.local import LIST_ENTRY, NOT_LOCAL, VERTEX, Local, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Promise, Relation
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from graphveil.privacy.plan import Release
 
 LOUD = ("Gap", "BUT", "WARNING", "!!!!")
-LEFT = ' style="text-align:left;vertical-align:top"'
 SEEDED = "seeded: not for release (anyone who knows the seed can subtract the noise)"
 
 
@@ -57,7 +57,9 @@ def promise_words(promise: Promise) -> str:
     """What was asked for, in the words of the library."""
     if isinstance(promise, Local):
         return ", ".join(f"{part} {promise.asked(part)}" for part in Part)
-    extra = f", k = {promise.k}" if promise.k else f", D = {promise.max_degree}" if promise.max_degree else ""
+    extra = (
+        f", k = {promise.k}" if promise.k is not None else f", D = {promise.max_degree}" if promise.max_degree else ""
+    )
     named = f"level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}"
     return f"{named}; epsilon {promise.epsilon:g}, delta {promise.delta:g}"
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.notebook import table
 
 KINDS = ("train", "calibration", "query", "other")
 EDGE = "edge"
@@ -58,6 +59,11 @@ class PublicFacts:
     def to_json(self) -> dict[str, Any]:
         body = asdict(self) | {"kinds": dict(self.kinds)}
         return body if self.mean_degree is not None else {key: body[key] for key in body if key != "mean_degree"}
+
+    def _repr_html_(self) -> str:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.items() if count)
+        sizes = [("nodes", f"{self.nodes} ({kinds})"), ("features", self.features), ("classes", self.classes)]
+        return table("public facts", [*sizes, ("contacts", "directed lists" if self.directed else "mutual")])
 
     @property
     def labelled(self) -> int:

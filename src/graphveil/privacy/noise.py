@@ -21,13 +21,16 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from graphveil.errors import InputError, PrivacyError
+
+if TYPE_CHECKING:
+    from graphveil.privacy.samplers import Stream
 
 GRID_BITS = 40
 ERROR = 1e-13  # relative, of the probability of every number that is drawn
@@ -144,12 +147,14 @@ class Noise:
         self.seed = seed
         self._start()
 
+    _held: Stream | None
+
     def _start(self) -> None:
         process, key = _process(), secrets.randbits(KEY_BITS)
         if self.seed is not None:  # for research
             words = np.random.SeedSequence(self.seed).generate_state(4, np.uint32)
             key = sum(int(word) << (32 * place) for place, word in enumerate(words))
-        self._stream = np.random.Generator(AESCounter(key=key))
+        self._stream, self._held = np.random.Generator(AESCounter(key=key)), None
         self._process = process  # last: another thread of a fork must not take the parent's stream for its own
 
     @property
@@ -195,7 +200,8 @@ class Noise:
         halvings = np.zeros(size)
         going = np.arange(size)
         while going.size:
-            leading = self._words(going.size) >> np.uint64(11)  # 53 bits
+            with self._words.lock:
+                leading = self._words(going.size) >> np.uint64(11)  # 53 bits
             halvings[going] += np.where(leading == 0, 53, 53 - np.frexp(leading.astype(np.float64))[1])
             going = going[leading == 0]
         return -np.log1p(-np.ldexp(1 + self.uniform(size), -1 - halvings.astype(np.int64)))
@@ -245,30 +251,39 @@ class Noise:
 
     def add_gaussian(self, value: Any, sigma: float) -> Array:
         """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
-        return self.add(value, self.gaussian(sigma, np.shape(value)), sigma)
+        from graphveil.privacy.samplers import draw_gaussian
+
+        clean, released = np.ascontiguousarray(value, dtype=np.float64), np.empty(np.shape(value))
+        with self._words.lock:
+            draw_gaussian(sigma, grid(sigma), released.reshape(-1), self._words, clean.reshape(-1), LARGEST * sigma)
+        return released
 
     def add_laplace(self, value: Any, scale: float) -> Array:
         """``value`` plus Laplace noise of this scale on every entry, all on the grid."""
         return self.add(value, self.laplace(scale, np.shape(value)), scale)
 
     def add(self, value: Any, noise: Array, scale: float) -> Array:
-        """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid."""
-        cell = grid(scale)
-        rounded = np.array(value, dtype=np.float64)
-        if rounded.shape != noise.shape:
-            raise PrivacyError(f"the value has shape {rounded.shape}, the noise {noise.shape}; nothing was released")
-        np.clip(rounded, -LARGEST * scale, LARGEST * scale, out=rounded)
-        rounded *= 1 / cell
-        np.rint(rounded, out=rounded)
-        rounded *= cell
-        rounded += noise
-        return rounded
+        """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid, in the place of this noise."""
+        from graphveil.privacy.samplers import add_on_grid
+
+        clean = np.ascontiguousarray(value, dtype=np.float64)
+        if clean.shape != noise.shape:
+            raise PrivacyError(f"the value has shape {clean.shape}, the noise {noise.shape}; nothing was released")
+        add_on_grid(clean.reshape(-1), grid(scale), LARGEST * scale, noise.reshape(-1))
+        return noise
 
     def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:
         noise = np.empty(shape)
-        draw(scale, grid(scale), noise.reshape(-1), self._words)
+        with self._words.lock:
+            draw(scale, grid(scale), noise.reshape(-1), self._words)
         return noise
 
-    def _words(self, number: int) -> NDArray[np.uint64]:
-        """So many secret 64-bit words."""
-        return np.asarray(self._generator.bit_generator.random_raw(number))
+    @property
+    def _words(self) -> Stream:
+        """Secret 64-bit words of this process; to be taken under its lock."""
+        from graphveil.privacy.samplers import Stream
+
+        source = self._generator.bit_generator
+        if self._held is None:
+            self._held = Stream(source)
+        return self._held

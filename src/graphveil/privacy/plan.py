@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from graphveil.errors import PrivacyError
+from graphveil.notebook import table
 from graphveil.privacy.accounting.loss import Gdp, Loss, compose, gaussian_epsilon, gaussian_mu
 from graphveil.privacy.facts import EDGE, KINDS, PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian, Mechanism, mechanism_from_json, mechanism_to_json
@@ -202,13 +203,42 @@ class Plan:
             return gaussian_epsilon(self.mu, promise.target_delta)
         return promise.total(self.costs(tuple(step for step in self.steps if isinstance(step, Release)), promise))
 
+    def noise_range(self, slot: Slot) -> tuple[float | None, float | None]:
+        """The noise of an adaptive slot, from what it adds with its largest share to what it adds with its smallest.
+
+        None: no finite value (epsilon = inf adds none; a slot without a smallest share may stay unused).
+        """
+        shares = (slot.max_share, slot.min_share)
+        made = (slot.release(self.mu * math.sqrt(share)).mechanism if share else None for share in shares)
+        least, most = (getattr(mechanism, "sigma", None) for mechanism in made)
+        return least, most
+
     def costs(self, releases: Iterable[Release], promise: Promise | None = None) -> dict[str, float]:
         """What every kind of record pays for these releases."""
         asked, made = promise or self.promise, tuple(releases)
         return {k: asked.cost(k, (release.loss(k) for release in made), self.sampled) for k in self.kinds}
 
+    def _repr_html_(self) -> str:
+        rows = []
+        for step in self.steps:
+            least, most = self.noise_range(step) if isinstance(step, Slot) else (None, None)
+            noise = (
+                step.mechanism.words()
+                if isinstance(step, Release)
+                else noise_words(least, most, "adaptive Gaussian noise ")
+            )
+            rows.append(
+                (step.name, noise, ", ".join(f"{kind} {bound:.4g}" for kind, bound in step.sensitivity.items()))
+            )
+        epsilon = self.epsilon() if self.provable else math.inf
+        title = f"plan for {self.promise.guarantee}: epsilon {epsilon:.6g} at delta {self.promise.delta}"
+        return table(title, rows, ("release", "noise", "sensitivity"))
+
     def to_json(self) -> dict[str, Any]:
-        steps = [step.to_json() for step in self.steps]
+        steps = [
+            step.to_json() | ({"noise": self.noise_range(step)} if isinstance(step, Slot) else {})
+            for step in self.steps
+        ]
         epsilon = self.epsilon() if self.provable else math.inf
         return {
             "promise": self.promise.to_json(),
@@ -220,6 +250,15 @@ class Plan:
             "releases": steps,
             "gaps": [gap.code for gap in self.gaps],
         }
+
+
+def noise_words(least: float | None, most: float | None, before: str = "") -> str:
+    """The noise of an adaptive slot, or of a release, in words; ``-`` where there is none."""
+    if least is None:
+        return "-"
+    if most is None:
+        return f"{before}{least:.4g} or more"
+    return before + (f"{least:.5g}" if least == most else f"{least:.4g} to {most:.4g}")
 
 
 def split_mu(promise: Promise, shares: Mapping[str, float]) -> dict[str, float]:

@@ -4,7 +4,7 @@ Adjacencies (``A[i, k] = 1`` means k sends to i; column k is k's own contact lis
 
 ``edge-directed``     one entry of A differs
 ``edge-undirected``   the entries (i, j) and (j, i) differ together
-``k-neighbor``        features and label of one node vanish, and up to k of its edges, in both lists
+``k-neighbor``        features and label of one node vanish, and up to k of its edges, in both lists; k = 0: edges are public
 ``record``            features, label and *own* contact list of one node; that others list this node is not part of it
 ``bounded-degree``    features, label and all edges of one node, in everybody's lists, if no node has more than D (a promise)
 ``node``              the same on arbitrary graphs, no degree promise
@@ -114,21 +114,27 @@ class Promise:
         # names become members: a plain "replace" equals Relation.REPLACE but is not it, and would be planned as zero-out
         for name, kind in (("level", Level), ("adjacency", Adjacency), ("relation", Relation)):
             object.__setattr__(self, name, parse_name(kind, getattr(self, name)))
-        if not (isinstance(self.epsilon, (int, float)) and self.epsilon > 0):  # NaN fails too
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if (value is not None or name == "epsilon") and (
+                isinstance(value, bool) or not isinstance(value, (int, float))
+            ):
+                raise InputError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+        if not self.epsilon > 0:  # NaN fails too
             raise InputError(f"epsilon must be positive, got {self.epsilon}; ordinary values are between 0.5 and 16")
-        if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
+        if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"delta must lie strictly between 0 and 1, got {self.delta}; leave it out for the default")
         if self.adjacency not in ADJACENCIES[self.level]:
             allowed = ", ".join(ADJACENCIES[self.level])
             raise InputError(f"level {self.level} has no adjacency {self.adjacency}; it has: {allowed}")
-        for name, value, belongs, why in (
-            ("k", self.k, self.level is Level.K_NEIGHBOR, K_NEEDED),
-            ("max_degree", self.max_degree, self.adjacency is Adjacency.BOUNDED_DEGREE, BOUND_NEEDED),
+        for name, value, belongs, why, least in (
+            ("k", self.k, self.level is Level.K_NEIGHBOR, K_NEEDED, 0),
+            ("max_degree", self.max_degree, self.adjacency is Adjacency.BOUNDED_DEGREE, BOUND_NEEDED, 1),
         ):
             if belongs != (value is not None):
                 raise InputError(why)
-            if belongs and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**12):
-                raise InputError(f"{name} must be a whole number of at least 1, got {value}")
+            if belongs and not (isinstance(value, int) and not isinstance(value, bool) and least <= value <= 10**12):
+                raise InputError(f"{name} must be a whole number of at least {least}, got {value}")
 
     @property
     def guarantee(self) -> Guarantee:

@@ -23,14 +23,16 @@ Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 CELL_BITS, INDEX_BITS = 33, 11
@@ -46,7 +48,22 @@ BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
-Stream = Callable[[int], Words]  # so many secret 64-bit words
+NOTHING = np.empty(0)
+
+
+class Stream:
+    """Secret 64-bit words of a bit generator; ``address``, ``state``: its C function and that one's argument, for loops."""
+
+    def __init__(self, source: Any) -> None:
+        self.address: Any = ctypes.cast(source.ctypes.next_uint64, ctypes.c_void_p).value
+        self.state: Any = source.ctypes.state_address
+        self.lock = source.lock
+        self._source = source  # its state must live as long as the addresses
+
+    def __call__(self, number: int) -> Words:
+        drawn = np.empty(number, dtype=np.uint64)
+        fill_words(self.address, self.state, drawn)
+        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +129,40 @@ def laplace_table(scale: float) -> Table:
     return Table.of(scale, weights)
 
 
-def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
-    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
-    table, place = gaussian_table(scale / cell), 0
-    while place < len(out):
-        batch, at = words(min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)), 0
-        while place < len(out) and at + SPARE < len(batch):
-            place, at, tail = _gaussian(
-                batch, at, table.scale, cell, table.keep, table.more, table.other, table.cells, out, place
-            )
-            if tail and place < len(out):
-                magnitude = _beyond(table, words)
-                out[place] = tail * magnitude * cell
-                place += magnitude > 0
+def draw_gaussian(
+    scale: float, cell: float, out: Array, words: Stream, value: Array = NOTHING, most: float = 0.0
+) -> None:
+    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two.
+
+    ``value``: added to the noise, moved to -most .. most and rounded to whole cells, part by part while these are in the cache.
+    """
+    table, place, at, end, added = gaussian_table(scale / cell), 0, 0, 0, 0
+    batch, proposals, odd = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
+    while added < len(out):
+        place, at, end, tail, added = _gaussian(
+            words.address,
+            words.state,
+            batch,
+            at,
+            end,
+            table.scale,
+            cell,
+            table.keep,
+            table.more,
+            table.other,
+            table.cells,
+            out,
+            place,
+            proposals,
+            odd,
+            value,
+            most,
+            added,
+        )
+        if tail and place < len(out):
+            magnitude = _beyond(table, words)
+            out[place] = tail * magnitude * cell
+            place += magnitude > 0
 
 
 def draw_laplace(scale: float, cell: float, out: Array, words: Stream) -> None:
@@ -168,6 +206,36 @@ def _shows(chance: float, words: Stream) -> bool:
     return int(words(1)[0]) >> 1 < below
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _call(context: Any, address: Any, state: Any) -> Any:
+    """The C function at ``address`` of one pointer, with ``state``: how bit generators of numpy hand out their words."""
+
+    def built(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(64)
+        function = builder.inttoptr(arguments[0], ir.FunctionType(word, [pointer]).as_pointer())
+        return builder.call(function, [builder.inttoptr(arguments[1], pointer)])
+
+    return types.uint64(types.intp, types.intp), built
+
+
+@njit(cache=True)
+def fill_words(address: int, state: int, out: Any) -> None:
+    """Fill ``out`` from a bit generator: what ``random_raw`` does, in half the time."""
+    for at in range(len(out)):
+        out[at] = _call(address, state)  # type: ignore[call-arg]
+
+
+@njit(cache=True)
+def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
+    """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
+    inverse = 1 / cell
+    for at in range(len(noise)):
+        moved = value[at]  # what is not a number stays so
+        moved = most if moved > most else moved
+        moved = -most if moved < -most else moved
+        noise[at] += np.rint(moved * inverse) * cell
+
+
 SPARE = 2  # words after the first that one draw may read
 # How an entry is chosen is written out in both loops: as a function it becomes a branch to be guessed, twice as slow.
 
@@ -192,32 +260,104 @@ def _accepted(words: Any, word: Any, at: Any, a: Any) -> Any:
     return further < (below - whole) * 9007199254740992.0, at + 1
 
 
+# Nearly every word is a number by itself: these are made in two passes without a branch, and copied; `odd` marks the others.
+
+
+@njit(cache=True)
+def _choose(words: Any, end: int, keep: Any, other: Any, entries: Any, odd: Any) -> None:
+    """The entry that every word leads to, and whether it takes a further word to tell."""
+    for at in range(end):
+        chosen, low = words[at] >> np.uint64(53), (words[at] >> np.uint64(42)) & np.uint64(1023)
+        kept = keep[chosen]
+        gone = np.uint64(0) - np.uint64(
+            low >= kept
+        )  # all bits or none: a branch would be guessed wrong half of the time
+        entries[at] = np.float64(np.int64(chosen ^ ((chosen ^ np.uint64(other[chosen])) & gone)))
+        odd[at] = low == kept
+    odd[end : end + 8] = 1
+
+
+@njit(cache=True)
+def _propose(words: Any, end: int, scale: float, cell: float, cells: int, entries: Any, odd: Any) -> None:
+    """The number of every word in place of its entry, and whether it takes more than this word to accept it."""
+    half, beyond = 0.5 / scale / scale, np.float64(cells)
+    for at in range(end):
+        word, near = words[at], entries[at] * 8589934592.0
+        beside = np.float64(np.int64((word >> np.uint64(9)) & np.uint64((1 << 33) - 1)))
+        a = beside * (beside + 2.0 * near) * half
+        bits, k = np.float64(np.int64(word & np.uint64(511))), near + beside
+        odd[at] |= (entries[at] == beyond) | (bits >= (1.0 - a) * 512.0 - 1.0) | (k == 0.0)
+        entries[at] = (-k if (word >> np.uint64(52)) & np.uint64(1) else k) * cell
+
+
 @njit(cache=True)
 def _gaussian(
-    words: Any, at: int, scale: float, cell: float, keep: Any, more: Any, other: Any, cells: int, out: Any, place: int
-) -> tuple[int, int, int]:
-    """From ``at`` on, fill ``out`` from ``place`` on; stops where a number beyond the table is due, with its sign."""
+    address: int,
+    state: int,
+    words: Any,
+    at: int,
+    end: int,
+    scale: float,
+    cell: float,
+    keep: Any,
+    more: Any,
+    other: Any,
+    cells: int,
+    out: Any,
+    place: int,
+    proposals: Any,
+    odd: Any,
+    value: Any,
+    most: float,
+    added: int,
+) -> tuple[int, int, int, int, int]:
+    """Fill ``out`` from ``place`` on with words from ``at`` on; stops where a number beyond the table is due, with its sign."""
     half = 0.5 / scale / scale
-    while place < len(out) and at + SPARE < len(words):
-        word = words[at]
-        at += 1
-        chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
-        entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
-        if low == keep[chosen]:
-            entry = chosen if words[at] < more[chosen] else entry
+    while True:
+        last = end - SPARE
+        while place < len(out) and at < last:
+            if not odd[at]:
+                if at + 8 <= last and place + 8 <= len(out):
+                    taken = 0
+                    for step in range(8):
+                        taken += odd[at + step]
+                    if not taken:
+                        for step in range(8):
+                            out[place + step] = proposals[at + step]
+                        place += 8
+                        at += 8
+                        continue
+                out[place] = proposals[at]
+                place += 1
+                at += 1
+                continue
+            word = words[at]
             at += 1
-        minus = (word >> np.uint64(52)) & np.uint64(1)
-        if entry == np.uint64(cells):
-            return place, at, -1 if minus else 1
-        offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
-        near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
-        accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
-        k = np.int64((entry << np.uint64(33)) + offset)
-        if not accepted or (k == 0 and minus):
-            continue
-        out[place] = np.float64(-k if minus else k) * cell
-        place += 1
-    return place, at, 0
+            chosen, low = word >> np.uint64(53), (word >> np.uint64(42)) & np.uint64(1023)
+            entry = np.uint64(other[chosen]) if low >= keep[chosen] else chosen
+            if low == keep[chosen]:
+                entry = chosen if words[at] < more[chosen] else entry
+                at += 1
+            minus = (word >> np.uint64(52)) & np.uint64(1)
+            if entry == np.uint64(cells):
+                return place, at, end, -1 if minus else 1, added
+            offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
+            near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
+            accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
+            k = np.int64((entry << np.uint64(33)) + offset)
+            if not accepted or (k == 0 and minus):
+                continue
+            out[place] = np.float64(-k if minus else k) * cell
+            place += 1
+        if len(value):
+            add_on_grid(value[added:place], cell, most, out[added:place])
+        added = place
+        if place == len(out):
+            return place, at, end, 0, added
+        at, end = 0, min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)
+        fill_words(address, state, words[:end])
+        _choose(words, end, keep, other, proposals, odd)
+        _propose(words, end, scale, cell, cells, proposals, odd)
 
 
 @njit(cache=True)

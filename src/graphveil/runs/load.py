@@ -39,17 +39,21 @@ def load_model(path: str | Path) -> Model:
     config = read_json(folder / "model.json")
     certificate = read_certificate(folder)
     arrays = read_arrays(folder / "model.safetensors")
-    if config.get("own_rows"):
+    if config.get("own_rows") or config.get("in_the_clear"):
         kept = folder / CURATOR / OWN_ROWS
-        if not kept.exists():
+        if not kept.exists() and config.get("own_rows"):
             named = ", ".join(certificate.own_rows)
             raise InputError(f"row r of {named} is for node r alone and stays with the curator: {kept} is not here")
+        if not kept.exists():
+            raise InputError(f"what people sent in the clear stays with whoever collected it: {kept} is not here")
         arrays |= read_arrays(kept)
     try:
         method = build(config["method"], config["parameters"])
         ids = read_json(folder / "ids.json") if (folder / "ids.json").exists() else None
         kept = folder / CURATOR / IDS
         order = Order.from_json(read_json(kept)) if kept.exists() else None
-        return Model(method, method.restore(config["predictor"], arrays), certificate, ids, order)
+        names = config.get("class_names")
+        model = Model(method, method.restore(config["predictor"], arrays), certificate, ids, order, names)
+        return model.weighing(config["class_weights"]) if "class_weights" in config else model
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / 'model.json'} is damaged: {type(error).__name__}: {error}") from None

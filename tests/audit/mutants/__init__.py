@@ -207,6 +207,14 @@ MUTANTS = (
         "choices",
     ),
     Mutant(
+        "weights chosen on validation labels",
+        CENTRAL,
+        central.weights_chosen_on_validation_labels,
+        long_steps,
+        RECORD,
+        "choices",
+    ),
+    Mutant(
         "mode chosen on true labels", CENTRAL, central.mode_chosen_on_true_labels, choosing_ballot, RECORD, "choices"
     ),
     Mutant("ballots weigh too much", CENTRAL, central.ballots_weigh_too_much, ballot, RECORD),

@@ -10,7 +10,9 @@ from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
+import torch
 
+from graphveil import learn
 from graphveil.methods import gap, nip_gnn
 from graphveil.methods.ballot import algorithm as ballot
 from graphveil.methods.ballot.combiner import Combiner
@@ -27,6 +29,32 @@ def epoch_chosen_on_validation_labels() -> Iterator[None]:
         best = trainer.BestEpoch(lambda question: question(curator._private), inputs)
         original(curator, name, network, inputs, optimizer, progress, **{**others, "after_epoch": best})
         best.restore(network)
+
+    with ExitStack() as stack:
+        for module in (trainer, own_predictor, nip_gnn):
+            stack.enter_context(patch.object(module, "descend_privately", chosen))
+        yield
+
+
+@contextmanager
+def weights_chosen_on_validation_labels() -> Iterator[None]:
+    """Of the last weights and their average over the epochs, the better on true validation labels is kept."""
+    original = trainer.descend_privately
+
+    def chosen(curator, name, network, inputs, optimizer, progress, **others):  # type: ignore[no-untyped-def]
+        seen: list[torch.Tensor] = []
+        keep = lambda one: seen.append(one.parameters.clone())
+        original(curator, name, network, inputs, optimizer, progress, **{**others, "after_epoch": keep})
+        private = curator._private
+        rows = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
+        features, labels = learn.take(inputs(private), rows), private.labels[rows]
+
+        def right(parameters: torch.Tensor) -> float:
+            network.parameters.copy_(parameters)
+            return float(np.mean(network(features).argmax(dim=1).numpy() == labels))
+
+        last, mean = network.parameters.clone(), sum(seen) / len(seen)
+        network.parameters.copy_(mean if right(mean) > right(last) else last)
 
     with ExitStack() as stack:
         for module in (trainer, own_predictor, nip_gnn):

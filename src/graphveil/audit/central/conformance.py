@@ -186,9 +186,10 @@ def _replay(run: Recording, neighbour: Neighbour, left: Outcome | None, report: 
         return
     worst: dict[str, Share] = {}
     for step in replayer.measured:
-        name, mechanism = step.release.name, step.release.mechanism
-        if mechanism.random and (name not in worst or step.distance >= worst[name].measured):
-            worst[name] = Share(name, step.distance, mechanism.allowance(step.release.bound(neighbour.kind)))
+        name, mechanism, bound = step.release.name, step.release.mechanism, step.release.bound(neighbour.kind)
+        measurable = mechanism.random or bound == 0  # without noise only what nobody else can move is free
+        if measurable and (name not in worst or step.distance >= worst[name].measured):
+            worst[name] = Share(name, step.distance, mechanism.allowance(bound))
     for name, share in worst.items():
         if name not in report.moved or share.part >= report.moved[name].part:
             report.moved[name] = share

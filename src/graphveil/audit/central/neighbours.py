@@ -20,6 +20,7 @@ from graphveil.privacy.plan import edge_kind
 from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 
 MOST_SHIFTS = 3  # by which everybody's class is exchanged
+DRAWN = 4  # exchanges drawn at random
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def neighbours(
 
 def everybody_changed(data: Data, promise: Promise) -> Iterator[Data]:
     """The same public facts, and everything that is private exchanged: people of one public kind change places (so nobody's list
-    grows), with opposite features and another class. At edge level features and labels are public and stay where they are."""
+    grows), with opposite features and another class, or with signs and classes drawn at random: between two candidates only some
+    exchanges turn a choice. At edge level features and labels are public and stay where they are."""
     place = np.arange(data.num_nodes)
     for mask in (*_masks(data).values(), ~torch.stack(list(_masks(data).values())).any(dim=0)):
         kind = np.flatnonzero(mask.numpy())
@@ -119,6 +121,10 @@ def everybody_changed(data: Data, promise: Promise) -> Iterator[Data]:
     order, classes = torch.from_numpy(np.argsort(place)), int(data.num_classes)
     for shift in range(1, min(classes, MOST_SHIFTS + 1)):
         yield with_arcs(data, arcs, x=-data.x[order], y=(data.y[order] + shift) % classes)
+    coins = torch.Generator().manual_seed(0)
+    for _ in range(DRAWN):
+        signs = torch.randint(2, (len(order), 1), generator=coins) * 2 - 1
+        yield with_arcs(data, arcs, x=signs * data.x[order], y=torch.randint(classes, order.shape, generator=coins))
 
 
 def _masks(data: Data) -> dict[str, torch.Tensor]:

@@ -128,8 +128,9 @@ def replay(method: LocalMethod, data: Any, promise: Local, seed: int, heard: Hea
     failures = answers.failures
     if answers.asked != list(heard.answers.broadcasts):
         failures.append(Failure(LEAK, "rounds", "with equal reports, another graph gives another order of rounds"))
-    one, other_one = (made.predictor for made in (model, heard.model))
-    arrays, before = one.arrays(), other_one.arrays()
+    predictors: list[Any] = [made.predictor for made in (model, heard.model)]
+    one, other_one = predictors
+    arrays, before = (made.arrays() | {"public scores": made.public_logits(other.nodes)} for made in (one, other_one))
     same = all(name in before and np.array_equal(arrays[name], before[name]) for name in arrays)
     if not same or one.config() != other_one.config():
         failures.append(Failure(LEAK, "model", "with equal reports, another graph gives other scores"))

@@ -60,11 +60,15 @@ class MultiBit(SampledRows):
         share = (np.clip(values, self.lower, self.upper) - self.lower) / (self.upper - self.lower)
         return np.clip(self.q + (1 - 2 * self.q) * share, self.q, 1 - self.q)
 
+    @property
+    def scale(self) -> float:
+        """The estimate is so many times the report, plus the middle of the range (LPGNN's rectifier)."""
+        return self.width * (self.upper - self.lower) / (2 * self.m * (1 - 2 * self.q))
+
     def estimate(self, reports: Any, broadcast: Any = None) -> Any:
         """Unbiased rows, dense."""
-        scale = self.width * (self.upper - self.lower) / (2 * self.m * (1 - 2 * self.q))
         dense = reports.toarray() if sp.issparse(reports) else np.asarray(reports)
-        return scale * dense.astype(np.float64) + self.middle
+        return self.scale * dense.astype(np.float64) + self.middle
 
     def variance(self, record: Any = None) -> Array:
         """Of each coordinate of the estimate: (d/m) (range/(2(1-2q)))^2 - (x - middle)^2."""

@@ -13,9 +13,11 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import checks
-from graphveil.exchange.randomizers.base import SampledRows
+from graphveil.exchange.randomizers.base import SampledRows, table
 from graphveil.privacy.noise import LARGEST_LOCAL_EPSILON, Array, Noise
 from graphveil.privacy.response import coin_below
+
+BLOCK = 1 << 20  # numbers drawn at a time where all attributes are
 
 
 class Rest(StrEnum):
@@ -113,9 +115,10 @@ class Piecewise(SampledRows):
     """m of d attributes by :class:`PiecewiseLaw` with epsilon/m each, the others 0; estimate (d/m) value.
 
     ``sampled``: a number, ``"argmin"`` (least expected variance for a public ``second_moment`` of the scaled attributes; 1 is
-    the worst case) or ``"paper"``, m* = max(1, min(d, floor(epsilon/2.42))). Published readings: ``rest=raw`` sends the other
-    d - m attributes in the clear (epsilon infinite, delta 1 - m/d: gap L3); ``per_dimension=eps`` gives every attribute the
-    whole budget (m epsilon: gap L2). Lemma and test as for ``MultiBit``: ``test_piecewise.py``.
+    the worst case), ``"paper"``, m* = max(1, min(d, floor(epsilon/2.42))), or ``"all"``, m = d. Published readings:
+    ``rest=raw`` sends the other d - m attributes in the clear (epsilon infinite, delta 1 - m/d: gap L3);
+    ``per_dimension=eps`` gives every attribute the whole budget (m epsilon: gap L2). Lemma and test as for ``MultiBit``:
+    ``test_piecewise.py``.
     """
 
     kind: ClassVar[str] = "piecewise"
@@ -131,8 +134,8 @@ class Piecewise(SampledRows):
         super().__post_init__()
         object.__setattr__(self, "rest", Rest(self.rest))
         object.__setattr__(self, "per_dimension", PerDimension(self.per_dimension))
-        if not (isinstance(self.sampled, int) and self.sampled >= 1) and self.sampled not in ("argmin", "paper"):
-            raise InputError(f"sampled takes a number of at least 1, argmin or paper, got {self.sampled!r}")
+        if not (isinstance(self.sampled, int) and self.sampled >= 1) and self.sampled not in ("argmin", "paper", "all"):
+            raise InputError(f"sampled takes a number of at least 1, argmin, paper or all, got {self.sampled!r}")
         if not self.law.reach >= 1:
             raise InputError(f"half={self.half} grid points are too few for epsilon {self.law.epsilon:g}")
 
@@ -140,6 +143,8 @@ class Piecewise(SampledRows):
     def m(self) -> int:
         if isinstance(self.sampled, int):
             return min(self.sampled, self.width)
+        if self.sampled == "all":
+            return self.width
         if self.sampled == "paper":
             return max(1, min(self.width, math.floor(self.budget / 2.42)))
         candidates = range(1, min(self.width, math.ceil(self.budget / 1.2) + 1) + 1)
@@ -169,6 +174,17 @@ class Piecewise(SampledRows):
     def least_delta(self) -> float:
         """Under ``rest=raw`` the probability that one given attribute is sent in the clear: a lower bound on any delta."""
         return 1 - self.m / self.width if self.rest is Rest.RAW else 0.0
+
+    def randomize(self, records: Any, broadcast: Any, rng: Noise) -> Any:
+        """Dense where all attributes are drawn, some rows at a time; else as :class:`SampledRows` does."""
+        if self.m < self.width:
+            return super().randomize(records, broadcast, rng)
+        rows, one = table(records, self.width)
+        reports, step = np.empty(rows.shape), max(1, BLOCK // self.width)
+        for start in range(0, rows.shape[0], step):
+            here = rows[start : start + step]
+            reports[start : start + step] = self.drawn(here.toarray() if sp.issparse(here) else here, rng)
+        return reports[0] if one else reports
 
     def drawn(self, values: Array, rng: Noise) -> Array:
         """On the scale [-1, 1]."""

@@ -30,7 +30,12 @@ class Strategy(StrEnum):
 
 class Metric(StrEnum):
     COSINE = "cosine"
-    EUCLIDEAN = "euclidean"  # 1/(1 + distance)
+    EUCLIDEAN = "euclidean"  # 1/(1 + distance/reach); in the released code the distance itself
+
+
+class Reading(StrEnum):
+    TEXT = "text"  # equations (3) and (4)
+    CODE = "code"  # as the released code has it
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,12 @@ class ReadsEverybody(Randomizer):
 class NeighbourReplacement(ReadsEverybody):
     """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
 
-    Candidates have similarity s_alpha(u, u') >= ``threshold`` in the broadcast (noisy) rows, mixed with the mean over u's own
-    contacts by ``alpha``. Published only. The paper's proof needs outputs that do not depend on the input, but they are
+    Rows are x_u = ``scale`` broadcast_u + ``shift``: the rectified reports, where the broadcast has encoded ones. ``text``: u' is a
+    candidate if s(x_u,alpha, x_u',alpha) >= ``threshold`` with x_u,alpha = (1 - alpha) x_u + alpha mean of x over u's contacts.
+    ``code``: if alpha s(x_u, x_u') + (1 - alpha) s(y_u, y_u') > ``threshold`` with y = D^-1/2 A D^-1/2 x (alpha the other way
+    round), and a contact with no other contact is kept.
+
+    Published only. The paper's proof needs outputs that do not depend on the input, but they are
     {u} and candidates(u): another contact has other outputs, so the ratio is infinite (G1); where outputs are shared, the
     normalisers differ (G2); without a candidate u itself is sent (G3); and the list of u is read and shown through
     people who are not its endpoints (G4). Records are contacts u, or whole lists. Tests: ``tests/exchange/test_replacement.py``.
@@ -79,11 +88,16 @@ class NeighbourReplacement(ReadsEverybody):
     metric: Metric = Metric.COSINE
     alpha: float = 0.0
     threshold: float = 0.0
+    reading: Reading = Reading.TEXT
+    scale: float = 1.0
+    shift: float = 0.0
+    reach: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "strategy", Strategy(self.strategy))
         object.__setattr__(self, "metric", Metric(self.metric))
+        object.__setattr__(self, "reading", Reading(self.reading))
 
     @property
     def unbounded(self) -> str:
@@ -92,12 +106,10 @@ class NeighbourReplacement(ReadsEverybody):
     def support(self, broadcast: Any) -> Contacts:
         """Everybody's replacement candidates."""
         lists = self.everybody
-        owners, rows = lists.owners, sp.csr_matrix(broadcast, dtype=np.float64)
-        if self.alpha:  # (1 - alpha) x_u + alpha mean of x over u's contacts: equation (3)
-            share = self.alpha / np.maximum(lists.degrees, 1)
-            rows = (1 - self.alpha) * rows + lists.matrix(rows.shape[0], share[owners]) @ rows
-        likeness = self._likeness(rows, owners, lists.targets)
+        likeness, owners = self.likeness(broadcast), lists.owners
         good = likeness >= self.threshold
+        if self.reading is Reading.CODE:
+            good = (likeness > self.threshold) & (lists.degrees[owners] > 1)
         if self.strategy is Strategy.MOST_SIMILAR:
             order = np.lexsort((lists.targets, -likeness, owners))
             best = np.zeros(len(good), dtype=bool)
@@ -105,6 +117,18 @@ class NeighbourReplacement(ReadsEverybody):
             best[order[first]] = True
             good &= best
         return lists.where(good)
+
+    def likeness(self, broadcast: Any) -> Array:
+        """Of everybody and each of their contacts."""
+        lists, rows = self.everybody, Shifted(sp.csr_matrix(broadcast, dtype=np.float64), self.scale, self.shift)
+        ends = lists.owners, lists.targets
+        if self.reading is Reading.TEXT:
+            share = self.alpha / np.maximum(lists.degrees, 1)
+            mixed = lists.matrix(len(lists), share[lists.owners]) + (1 - self.alpha) * sp.identity(len(lists))
+            return self._likeness(rows.through(mixed) if self.alpha else rows, *ends)
+        root = 1 / np.sqrt(np.maximum(lists.degrees, 1))
+        near = rows.through(lists.matrix(len(lists), root[ends[0]] * root[ends[1]]))
+        return self.alpha * self._likeness(rows, *ends) + (1 - self.alpha) * self._likeness(near, *ends)
 
     def keep(self, candidates: np.ndarray | int) -> Any:
         """Probability of the truth, given how many candidates there are."""
@@ -122,7 +146,16 @@ class NeighbourReplacement(ReadsEverybody):
             reports[moved] = candidates.targets[candidates.starts[contacts[moved]] + pick[moved]]
             return reports
 
-        return each_contact(records, draw)
+        reports = each_contact(records, draw)
+        if self.reading is Reading.CODE and isinstance(records, Contacts):
+            return reports.where(~self._taken_back(records, reports.targets))
+        return reports
+
+    @staticmethod
+    def _taken_back(lists: Contacts, reports: np.ndarray) -> np.ndarray:
+        """The released code replaces contacts one after the other in one row: a true contact that comes later clears its cell."""
+        owners = lists.owners * len(lists)
+        return np.isin(owners + reports, owners + lists.targets) & (reports > lists.targets)
 
     def log_density(self, record: Any, report: Any, broadcast: Any = None) -> float:
         candidates = self.support(broadcast)[int(record)]
@@ -132,16 +165,40 @@ class NeighbourReplacement(ReadsEverybody):
             mass += (1 - kept) / len(candidates)
         return math.log(mass) if mass > 0 else -math.inf
 
-    def _likeness(self, rows: sp.csr_matrix, left: np.ndarray, right: np.ndarray) -> Array:
-        """Of the rows ``left[i]`` and ``right[i]``, in blocks: memory stays within features and edges."""
-        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        products = np.empty(len(left))
+    def _likeness(self, rows: Shifted, left: np.ndarray, right: np.ndarray) -> Array:
+        """Of the rows ``left[i]`` and ``right[i]``."""
+        everybody = np.arange(rows.values.shape[0])
+        squares, products = rows.products(everybody, everybody), rows.products(left, right)
+        if self.metric is Metric.EUCLIDEAN:
+            distance = np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))
+            return distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach)
+        return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Rows ``scale values_i + shifts_i``: sparse ones with the same number added everywhere, which are never made dense."""
+
+    values: sp.csr_matrix
+    scale: float = 1.0
+    shifts: Any = 0.0
+
+    def through(self, matrix: sp.csr_matrix) -> Shifted:
+        """``matrix`` times these rows."""
+        shifts = np.broadcast_to(self.shifts, matrix.shape[1])
+        return Shifted(sp.csr_matrix(matrix @ self.values), self.scale, matrix @ shifts)
+
+    def products(self, left: np.ndarray, right: np.ndarray) -> Array:
+        """Inner products of the rows ``left[i]`` and ``right[i]``, in blocks: memory stays within features and edges."""
+        count, width = self.values.shape
+        sums = self.scale * np.asarray(self.values.sum(axis=1)).ravel()
+        shifts = np.broadcast_to(self.shifts, count)
+        found = shifts[right] * sums[left] + shifts[left] * sums[right] + width * shifts[left] * shifts[right]
         for start in range(0, len(left), BLOCK):
             here = slice(start, start + BLOCK)
-            products[here] = np.asarray(rows[left[here]].multiply(rows[right[here]]).sum(axis=1)).ravel()
-        if self.metric is Metric.EUCLIDEAN:
-            return np.asarray(1 / (1 + np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))))
-        return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
+            both = self.values[left[here]].multiply(self.values[right[here]])
+            found[here] += self.scale**2 * np.asarray(both.sum(axis=1)).ravel()
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)

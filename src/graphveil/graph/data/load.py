@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.errors import InputError
+from graphveil.errors import DataWarning, InputError
 from graphveil.graph.data import splits
 from graphveil.graph.data.places import cora_arrays, file_of, wheel_files
 from graphveil.graph.data.preparation import MAX_DEGREE_NOTE, cut_lists, step_of
@@ -27,7 +28,10 @@ from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
 GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm, stand_in), strict=True))
-SPLITS = ("random", "stratified", "per-class", "official", "inductive", "paper")
+SPLITS = ("random", "stratified", "per-class", "official", "inductive", "labelled", "auto", "paper")
+MOSTLY_UNLABELLED = (
+    "most nodes have no label: labelled ones teach and calibrate, the others are asked about (--split labelled)"
+)
 
 
 def load_dataset(
@@ -45,19 +49,23 @@ def load_dataset(
     """A data set by name, or an ``.npz`` file by path, with train, validation and test masks.
 
     Names are looked up in ``$GRAPHVEIL_DATA``, then in the user's cache, then in installed wheels, and then downloaded
-    through PyG. ``csbm`` and ``powerlaw-sbm`` are generated from ``seed`` with ``options`` (e.g. ``phi=0.9``).
+    through PyG. ``csbm`` and ``powerlaw-sbm`` are generated from ``seed`` with ``options`` (e.g. ``phi=0.9``), which the name can
+    carry as well: ``csbm:phi=0.9,nodes=2000``.
 
     Args:
         seed: of the split, and of generated graphs.
         split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
             in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
-            cut), or ``paper`` (what the paper named by ``prepare`` does); shares as in ``random:50/25/25``.
+            cut), ``labelled`` (labelled nodes teach and calibrate, the others are asked about), ``auto`` (``labelled``
+            for a file in which most nodes have no label, else ``random``), or ``paper`` (what the paper named by
+            ``prepare`` does); shares as in ``random:50/25/25``.
         fractions: train, validation and test shares.
         prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
         max_degree: cut everybody's own contact list to this length by public coins; recorded as an assumption.
     """
-    name = str(name)
+    name, given = _named(str(name))
+    options = given | options
     card = cards().get(name)
     if name in GENERATORS:
         data = _generate(name, seed, options)
@@ -76,6 +84,10 @@ def load_dataset(
     if max_degree is not None:
         data = cut_lists(data, max_degree, seed)
         splits.add_note(data, MAX_DEGREE_NOTE.format(max_degree))
+    if split == "auto":
+        split = "labelled" if name.endswith(".npz") and splits.mostly_unlabelled(data) else "random"
+        if split == "labelled":
+            warnings.warn(MOSTLY_UNLABELLED, DataWarning, stacklevel=2)
     data = _split(data, split, seed, fractions, variant)
     if card is not None and data.get("y") is not None and (unlabelled := data.y == UNLABELLED).any():
         for mask in MASKS:
@@ -88,12 +100,31 @@ def load_dataset(
 
 def check_asked(name: str, prepare: str | Sequence[str] | None, split: str, options: Mapping[str, Any]) -> None:
     """Refuse a preparation, a split or options that :func:`load_dataset` would refuse, without loading anything."""
+    name, given = _named(name)
+    options = given | dict(options)
     variant, steps = _variant(cards().get(name), prepare)
     for step in steps:
         step_of(step)
     _split_of(split, None, variant)
     if name in GENERATORS:
         _check_options(name, options)
+
+
+def _named(name: str) -> tuple[str, dict[str, Any]]:
+    """The name of a generated graph and the options after its colon; other names as they are."""
+    base, colon, rest = name.partition(":")
+    if base not in GENERATORS or not colon:
+        return name, {}
+    options: dict[str, Any] = {}
+    for part in rest.split(","):
+        key, equals, value = part.partition("=")
+        try:
+            options[key.strip()] = float(value) if any(mark in value for mark in ".e") else int(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{name}: options of a generated graph read {base}:key=number,key=number; got {part!r}")
+    return base, options
 
 
 def dataset_names() -> list[str]:
@@ -154,6 +185,8 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
 
 def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
     split, fractions = _split_of(split, fractions, variant)
+    if split == "labelled":
+        return splits.labelled_split(data, seed, fractions or splits.FRACTIONS)
     if split == "official":
         count = data.train_mask.shape[1] if data.get("train_mask") is not None and data.train_mask.dim() == 2 else 1
         return splits.official_split(data, seed % count)

@@ -11,6 +11,7 @@ from graphveil.graph.data.preparation import largest_component_mask
 from graphveil.graph.formats.npz import undirected_pairs
 from graphveil.graph.graph import UNLABELLED
 from graphveil.graph.layout import scipy_features
+from graphveil.notebook import table
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ class Statistics:
     unlabelled: int
     degree_quantiles: dict[str, int]
     class_sizes: tuple[int, ...]
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (name.replace("_", " "), round(value, 3) if isinstance(value, float) else value)
+            for name, value in vars(self).items()
+        )
+        return table("exact figures: for public data, or for the data's owner", rows)
 
 
 def statistics(data: Data) -> Statistics:

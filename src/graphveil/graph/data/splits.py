@@ -21,6 +21,7 @@ from graphveil.graph.layout import features_tensor, scipy_features
 Fractions = tuple[float, float, float]
 FRACTIONS: Fractions = (0.75, 0.10, 0.15)
 STRATIFIED = "the split is stratified by class: it reads every label"
+WHO_IS_LABELLED = "who has a label decides who teaches and who is asked about: that somebody has one is public"
 CUT = "edges between test nodes and the others were cut: predictions read no training person"
 PER_CLASS = "the split takes equally many training nodes of every class: it reads every label"
 
@@ -30,8 +31,8 @@ def parse_split(text: str) -> tuple[str, Fractions | None]:
     kind, colon, shares = text.partition(":")
     if not colon:
         return kind, None
-    if kind not in ("random", "stratified", "inductive"):
-        raise InputError(f"split {text}: only random, stratified and inductive take shares")
+    if kind not in ("random", "stratified", "inductive", "labelled"):
+        raise InputError(f"split {text}: only random, stratified, inductive and labelled take shares")
     try:
         train, val, test = (float(share) / 100 for share in shares.split("/"))
     except ValueError:
@@ -57,6 +58,24 @@ def stratified_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS
     data = _set(data, *(np.concatenate([np.empty(0, dtype=np.int64), *part]) for part in parts))
     add_note(data, STRATIFIED)
     return data
+
+
+def labelled_split(data: Data, seed: int = 0, fractions: Fractions = FRACTIONS) -> Data:
+    """Labelled nodes teach and calibrate, in the proportion of their shares; all others are asked about."""
+    known = np.random.default_rng(seed).permutation(np.flatnonzero(labels_of(data) != UNLABELLED))
+    teach, calibrate, _ = fractions
+    if not teach > 0 or calibrate < 0:
+        raise InputError("split labelled: the share of training nodes must be positive")
+    cut = round(known.size * teach / (teach + calibrate))
+    asked = np.flatnonzero(labels_of(data) == UNLABELLED)
+    data = _set(data, known[:cut], known[cut:], asked)
+    add_note(data, WHO_IS_LABELLED)
+    return data
+
+
+def mostly_unlabelled(data: Data) -> bool:
+    """Whether more than half of the nodes have no label."""
+    return data.get("y") is not None and bool((labels_of(data) == UNLABELLED).mean() > 0.5)
 
 
 def per_class_split(data: Data, seed: int = 0, *, train: int = 20, val: int = 500, test: int = 1000) -> Data:

@@ -39,17 +39,21 @@ class Election:
 
     def hold(self) -> BallotPredictor:
         assumed = self.recipe.assume
-        if assumed == "features" or not self.curator.facts.count("calibration"):
-            return self.features_only()
+        if assumed == "features":
+            return self.features_only("it was declared to say nothing (assume=features)")
+        if not self.curator.facts.count("calibration"):
+            return self.features_only("there are no calibration nodes to tell whether contacts agree")
         if not self.audible() and assumed == "auto":
-            return self.features_only()
+            return self.features_only("people have too few contacts to be heard through the noise at this epsilon")
         poll = self.poll()
         match self.chosen_mode(poll):
             case Mode.HOMOPHILOUS:
                 return self.homophilous(poll)
             case Mode.STRUCTURAL:
                 return self.structural()
-        return self.features_only()
+        return self.features_only(
+            "contacts do not say enough about a class to be heard through the noise at this epsilon"
+        )
 
     def audible(self) -> bool:
         """Step 1: whether the ballots of training nodes can be heard through the noise."""
@@ -125,8 +129,8 @@ class Election:
         start = Combiner.structural(classes, classes)
         return self.combine(Mode.STRUCTURAL, "structural combiner", own, table, start)
 
-    def features_only(self) -> BallotPredictor:
-        return BallotPredictor.of_own(self.own({}))
+    def features_only(self, why: str) -> BallotPredictor:
+        return BallotPredictor.of_own(self.own({}), f"the graph was not used: {why}")
 
     def own(self, reserved: dict[str, float]) -> OwnPredictor:
         """Step 4: the own predictor, with all that training records have left after the reserved releases."""

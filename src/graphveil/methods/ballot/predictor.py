@@ -18,7 +18,8 @@ from graphveil.privacy.noise import Array
 class BallotPredictor:
     """Own predictor, a released row per receiver, and the combiner; nodes without a row get the own prediction.
 
-    ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy.
+    ``published`` holds noisy logits of the query nodes that may be given to anybody, ``accuracy`` a released noisy accuracy,
+    ``note`` what the user should know, from released values.
     """
 
     mode: str
@@ -29,13 +30,15 @@ class BallotPredictor:
     published: Array | None = None
     query: np.ndarray | None = None
     accuracy: float | None = None
+    note: str = ""
 
     @classmethod
-    def of_own(cls, own: OwnPredictor) -> BallotPredictor:
+    def of_own(cls, own: OwnPredictor, note: str) -> BallotPredictor:
         """No graph: everybody gets the own prediction."""
         classes = len(own.weights)
         nobody = np.zeros(0, dtype=np.int64)
-        return cls("features", own, nobody, np.zeros((0, classes)), Combiner.structural(classes, classes))
+        nothing = np.zeros((0, classes)), Combiner.structural(classes, classes)
+        return cls("features", own, nobody, *nothing, note=note)
 
     def logits(self, graph: Graph) -> Array:
         logits: Array = log_softmax(self.own.logits(graph), axis=1)
@@ -60,7 +63,8 @@ class BallotPredictor:
         return tables if self.published is None else (*tables, "published", "query")
 
     def config(self) -> dict[str, Any]:
-        return {"kind": "ballot", "mode": self.mode, "scalar": self.combiner.scalar, "accuracy": self.accuracy}
+        told = {"kind": "ballot", "mode": self.mode, "scalar": self.combiner.scalar, "accuracy": self.accuracy}
+        return told | ({"note": self.note} if self.note else {})
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {
@@ -80,4 +84,4 @@ class BallotPredictor:
         combiner = Combiner(float(arrays["scale"][0]), arrays["mixing"], arrays["offset"], config["scalar"])
         own, published = OwnPredictor.restore({}, arrays), (arrays.get("published"), arrays.get("query"))
         released = own, arrays["receivers"], arrays["table"], combiner
-        return cls(config["mode"], *released, *published, config["accuracy"])
+        return cls(config["mode"], *released, *published, config["accuracy"], config.get("note", ""))

@@ -9,7 +9,7 @@ cross-entropy between softmax(KProp(p')) and argmax KProp(reports) (LPGNN). ``fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -76,11 +76,12 @@ def descend(
 
 @dataclass(frozen=True)
 class Fitted:
-    """Scores of every slot, and the epoch and validation loss they come from."""
+    """Scores of every slot, the epoch and validation loss they come from, and the weights of the network then."""
 
     scores: np.ndarray
     validation_loss: float
     epoch: int
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass
@@ -93,6 +94,7 @@ class Descent:
     coins: Tensor  # state of the (public) coins of dropout
     tell: Callable[[str, int, int], None]
     best: Fitted  # to beat
+    network: nn.Module
     epoch: int = 0
 
     def until(self, epoch: int) -> Fitted:
@@ -105,7 +107,7 @@ class Descent:
                 if self.epoch % LOOK_EVERY == 0 or self.epoch == self.epochs:
                     scores, loss = self.look()
                     if loss < self.best.validation_loss:
-                        self.best = Fitted(scores, loss, self.epoch)
+                        self.best = Fitted(scores, loss, self.epoch, weights_of(self.network))
             self.coins = torch.random.get_rng_state()
         return self.best
 
@@ -147,6 +149,7 @@ class BackboneTraining(TrainingOptions):
             torch.Generator().manual_seed(seed).get_state(),
             server.tell,
             Fitted(np.zeros((len(inputs), classes)), np.inf, 0),
+            network,
         )
 
     def _objective(
@@ -175,6 +178,11 @@ class BackboneTraining(TrainingOptions):
         return drop
 
 
+def weights_of(network: nn.Module) -> dict[str, np.ndarray]:
+    """A copy of what a network has learned, by name."""
+    return {name: value.detach().numpy().copy() for name, value in network.state_dict().items()}
+
+
 def almost_clean_channel(classes: int) -> Array:
     """The channel of raw labels: wrong almost never, so that logarithms stay finite."""
     channel = np.full((classes, classes), ALMOST_CLEAN / (classes - 1))
@@ -184,13 +192,32 @@ def almost_clean_channel(classes: int) -> Array:
 
 def dense_columns(rows: Any, most: int, coins: np.random.Generator) -> Array:
     """Dense columns of feature reports, multiplied by a public random matrix if there are more than ``most``."""
+    return mixed(rows, mixing_of(rows.shape[1], most, coins))
+
+
+def mixing_of(width: int, most: int, coins: np.random.Generator) -> Array | None:
+    """A public random matrix for rows of more than ``most`` columns; None if there are no more."""
+    return coins.standard_normal((width, most)).astype(np.float32) if width > most else None
+
+
+def mixed(rows: Any, mixing: Array | None) -> Array:
+    """Dense columns of feature reports, multiplied by this matrix if there is one."""
     matrix: Any = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
-    if matrix.shape[1] > most:
-        mixing = coins.standard_normal((matrix.shape[1], most)).astype(np.float32)
+    if mixing is not None:
         return np.asarray(matrix.astype(np.float32) @ mixing)
     return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
 
 
 def standardised(inputs: Array) -> Array:
     """Columns with mean 0 and standard deviation 1 over all slots."""
-    return np.asarray((inputs - inputs.mean(axis=0)) / (inputs.std(axis=0) + 1e-9))
+    return scaled(inputs, *column_scale(inputs))
+
+
+def column_scale(inputs: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column."""
+    return inputs.mean(axis=0), inputs.std(axis=0)
+
+
+def scaled(inputs: Array, mean: Array, deviation: Array) -> Array:
+    """Columns about this mean, over this deviation."""
+    return np.asarray((inputs - mean) / (deviation + 1e-9))

@@ -106,6 +106,14 @@ class HistogramFit:
     log_likelihood: Array
 
 
+def histogram_likelihoods(
+    counts: Array, degrees: np.ndarray, noise_variance: float, bins: Array, dispersion: float
+) -> Array:
+    """The log-likelihood of every row of counts, of lists of these lengths, under each class."""
+    size = np.maximum(degrees, 0).astype(np.float64)
+    return _normal(counts, size, size * (1 + dispersion * np.maximum(size - 1, 0)), noise_variance, bins)
+
+
 def fit_histograms(
     counts: Array,
     degrees: np.ndarray,

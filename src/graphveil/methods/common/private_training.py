@@ -156,13 +156,13 @@ def descend_on_groups(
 
     steps = curator.gradients(name, prepare, share, rows)
     batch = steps.rate * (max(1, curator.facts.count("train")) if rows is None else len(rows))
-    epoch = max(1, round(1 / steps.rate))
+    epoch, total = max(1, round(1 / steps.rate)), torch.empty_like(network.parameters)
 
     def query(prepared: tuple[learn.Inputs, Tensor], batch: np.ndarray | None) -> np.ndarray:
         examples, targets = prepared
         if batch is not None:
             examples, targets = learn.take(examples, batch), targets[torch.from_numpy(batch)]
-        return learn.clipped_gradient_sum(network, examples, targets, steps.clip).numpy()
+        return learn.clipped_gradient_sum(network, examples, targets, steps.clip, out=total).numpy()
 
     def gradient(step: int) -> Tensor:
         if before_step is not None:

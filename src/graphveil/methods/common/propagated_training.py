@@ -14,36 +14,70 @@ from typing import Any
 import numpy as np
 
 from graphveil.exchange.server import Server
-from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels, dense_columns, standardised
+from graphveil.methods.common.backbone_training import (
+    BackboneTraining,
+    Fitted,
+    NoisyLabels,
+    column_scale,
+    dense_columns,
+    mixed,
+    mixing_of,
+    scaled,
+    standardised,
+)
 from graphveil.methods.common.denoise import kprop, normalised
+from graphveil.methods.common.network_predictor import NetworkPredictor, parts_in_the_clear
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.methods.options import Positive
 from graphveil.privacy.noise import Array
 
 TRIAL = 0.4  # share of the epochs after which ``auto`` keeps one loss
 
 
 class PropagatedTraining(PropagationOptions):
-    """How reports become scores; ``scale`` is the standard deviation of every input column."""
-
-    scale: Positive = 1.0
+    """How reports become scores."""
 
     def learn(self, server: Server, rows: Any, labels: NoisyLabels, edge_index: np.ndarray) -> ScoresPredictor:
         """LPGNN on this graph."""
         inputs = self.propagated(rows, edge_index, server.facts.nodes, server.coins)
         return self.fit(server, {"graph": (inputs, edge_index)}, labels)
 
+    def network(
+        self, server: Server, rows: Any, labels: NoisyLabels, edge_index: np.ndarray, random: bool = False
+    ) -> NetworkPredictor:
+        """LPGNN on public edges: a network that also scores newcomers; ``random``: rows are public random numbers."""
+        mixing = mixing_of(rows.shape[1], self.compress, server.coins)
+        columns = propagated(mixed(rows, mixing), edge_index, self.feature_steps)
+        mean, deviation = column_scale(columns)
+        inputs = scaled(columns, mean, deviation)
+        kept, facts = self._best(server, {"graph": (inputs, edge_index)}, labels)
+        return NetworkPredictor(
+            facts | {"classes": server.facts.classes},
+            options=self,
+            weights=dict(kept.weights),
+            rows=rows,
+            edges=edge_index,
+            mixing=mixing,
+            mean=mean,
+            deviation=deviation,
+            clear=parts_in_the_clear(server.promise),
+            random=random,
+        )
+
     def propagated(self, rows: Any, edge_index: np.ndarray, nodes: int, coins: np.random.Generator) -> Array:
         """KProp of the (compressed) rows, columns of one scale."""
-        matrix = normalised(edge_index, nodes, self_loops=False).astype(np.float32)
-        rows = kprop(matrix, dense_columns(rows, self.compress, coins), self.feature_steps)
-        return self.scale * standardised(rows)
+        return standardised(propagated(dense_columns(rows, self.compress, coins), edge_index, self.feature_steps))
 
     def fit(
         self, server: Server, candidates: Mapping[str, tuple[Array, np.ndarray]], labels: NoisyLabels
     ) -> ScoresPredictor:
         """Train what ``auto`` and the candidates (inputs and edges) allow; keep what released validation labels like best."""
+        kept, facts = self._best(server, candidates, labels)
+        return ScoresPredictor(kept.scores, facts, public=True)
+
+    def _best(
+        self, server: Server, candidates: Mapping[str, tuple[Array, np.ndarray]], labels: NoisyLabels
+    ) -> tuple[Fitted, dict[str, Any]]:
         losses = (self.loss,) if self.loss != "auto" else ("drop", "forward") if self.label_steps else ("forward",)
         seed = int(server.coins.integers(2**31))
         runs = {
@@ -58,5 +92,9 @@ class PropagatedTraining(PropagationOptions):
             (best,) = runs
         kept = runs[best].until(self.epochs)
         facts = {"loss": best[1], "validation_loss": kept.validation_loss, "epoch": kept.epoch}
-        facts |= {"inputs": best[0]} if len(candidates) > 1 else {}
-        return ScoresPredictor(kept.scores, facts, public=True)
+        return kept, facts | ({"inputs": best[0]} if len(candidates) > 1 else {})
+
+
+def propagated(rows: Array, edge_index: np.ndarray, steps: int) -> Array:
+    """KProp over the (symmetrised) graph."""
+    return kprop(normalised(edge_index, len(rows), self_loops=False).astype(np.float32), rows, steps)

@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from graphveil.methods.options import Count, Fraction, Natural, NonNegative, Options, Positive
 
+ALL_COLUMNS = 100_000  # wider than any data set: no random matrix
+
 Backbone = Literal["gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag"]
 
 

@@ -17,28 +17,38 @@ from torch import Tensor
 
 from graphveil.graph import Lists, SparseRows
 from graphveil.learn import Inputs, Linear, Network
+from graphveil.learn.kernels import unit_columns
 from graphveil.learn.modules import Apply
 
 
 class CodeNetwork(Network):
-    """One trained layer on adjacency rows and a fixed random head."""
+    """One trained layer on adjacency rows and a fixed random head.
 
-    def __init__(self, nodes: int, width: int, classes: int, coins: np.random.Generator) -> None:
+    ``norm``: every node's code is kept at this norm; without one codes are free, as in the authors' code, whose normalisation
+    writes into a copy.
+    """
+
+    def __init__(
+        self, nodes: int, width: int, classes: int, coins: np.random.Generator, norm: float | None = 1.0
+    ) -> None:
         super().__init__([Linear(nodes, width)])
+        self._norm = norm
         wide = max(width, classes)
         orthonormal = np.linalg.qr(coins.normal(size=(wide, wide)))[0][:width, :classes]
         self._head = torch.from_numpy(np.ascontiguousarray(orthonormal) * math.sqrt(6.0))
-        self.layers[0].weight.copy_(torch.from_numpy(coins.normal(size=(width, nodes))))
+        weight, scale = coins.normal(size=(width, nodes)), 1 / math.sqrt(3 * nodes)
+        self.layers[0].weight.copy_(torch.from_numpy(weight if norm else weight * scale))
         self.normalise()
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
         return torch.selu(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
 
     def normalise(self) -> None:
-        """Every node's code to norm 1, as the paper constrains it; the trained vector is changed in place."""
-        weight = self.layers[0].weight
-        norms = weight.square().sum(0, keepdim=True).sqrt_()  # 10 times faster here than linalg.vector_norm
-        weight.div_(norms.clamp_(min=1e-12))
+        """Every node's code to its norm, as the paper constrains it; the trained vector is changed in place."""
+        if self._norm is not None:
+            unit_columns(self.layers[0].weight.numpy(), 1e-12)
+            if self._norm != 1:
+                self.layers[0].weight.mul_(self._norm)
 
     @property
     def codes(self) -> np.ndarray:
@@ -52,10 +62,11 @@ class CodeNetwork(Network):
         return bias.numpy().copy()
 
 
-def adjacency_rows(lists: Lists, weights: np.ndarray, rows: np.ndarray) -> SparseRows:
-    """Rows of the weighted A: who reaches each of ``rows``, with the sender's weight."""
+def adjacency_rows(lists: Lists, weights: np.ndarray, rows: np.ndarray, scales: np.ndarray | None = None) -> SparseRows:
+    """Rows of the weighted A: who reaches each of ``rows``, with the sender's weight; ``scales``: factors of whole rows."""
     senders, receivers = lists.edge_index()
-    matrix = sp.csr_matrix((weights[senders], (receivers, senders)), shape=(lists.nodes, lists.nodes))
+    values = weights[senders] if scales is None else weights[senders] * scales[receivers]
+    matrix = sp.csr_matrix((values, (receivers, senders)), shape=(lists.nodes, lists.nodes))
     return SparseRows(matrix[rows])
 
 

@@ -49,6 +49,7 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
 
     card = card("gap")
     predictor = GapPredictor
+    least_k = 0
     supports = EDGES | guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
     supports |= guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from graphveil.exchange.randomizers.base import Contacts
-from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacement, Strategy
+from graphveil.exchange.randomizers.replacement import Metric, NeighbourReplacement, Reading, Strategy
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.methods.card import gaps
-from graphveil.methods.common.propagated_method import PublishedPropagatedMethod
+from graphveil.methods.common.propagated_method import PublishedListMethod
 from graphveil.methods.graph_privatizer import GraphPrivatizer
 from graphveil.methods.options import NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, Local, Openness, Part
 
 
-class PublishedGraphPrivatizer(PublishedPropagatedMethod):
-    """Contact u of v becomes u' among u's own contacts with s_alpha(u, u') >= threshold in the noisy features,
+class PublishedGraphPrivatizer(PublishedListMethod):
+    """Contact u of v becomes u' among u's own contacts that are similar to u in the rectified noisy features,
 
         P(u -> u) = e^eps/(e^eps + d - 1),   P(u -> u') = 1/(e^eps + d - 1),
 
     where candidates are all such contacts (``strategy="t"``) or the most similar one (``"m"``). This reads other people's
     lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
+
+    Args:
+        reading: ``code`` (see :class:`NeighbourReplacement`; v is heard by the contacts it reports, and a true contact that comes
+            later in the list takes back an equal replacement) or ``text`` (equations (3) and (4); v hears the contacts it reports,
+            as often as they were drawn, so out-degrees stay).
+        metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share nothing;
+            in the released code the distance itself, so that the least similar pass.
+        alpha, threshold: of the similarity; the paper's alpha = 0 is alpha = 1 in the formula of the released code.
     """
 
     card = GraphPrivatizer.card
@@ -36,8 +46,18 @@ class PublishedGraphPrivatizer(PublishedPropagatedMethod):
 
     def rounds_on_lists(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         replacement = NeighbourReplacement(
-            self.list_budget(promise), None, Strategy(self.strategy), Metric(self.metric), self.alpha, self.threshold
+            self.list_budget(promise),
+            None,
+            Strategy(self.strategy),
+            Metric(self.metric),
+            self.alpha,
+            self.threshold,
+            Reading(self.reading),
         )
+        if promise.features is not Openness.RAW and promise.features is not Openness.WITHHELD:
+            bits = self.randomizer(facts, promise.share(Part.FEATURES))
+            reach = bits.scale * math.sqrt(2 * bits.m)
+            replacement = replace(replacement, scale=bits.scale, shift=bits.middle, reach=reach)
         return (Round("edges", Part.EDGES, replacement, "the noisy features and other people's lists"),)
 
     def claimed(self, promise: Local) -> float:

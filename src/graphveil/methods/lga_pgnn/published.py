@@ -1,52 +1,105 @@
-"""LGA-PGNN and LDP-GNN as published: attributes that are not chosen stay in the clear, neighbours are generated."""
+"""LGA-PGNN and LDP-GNN as published: Algorithm 1 perturbs every attribute with epsilon, neighbours are generated every epoch."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
+from graphveil.exchange.server import Server
 from graphveil.methods.card import gaps
+from graphveil.methods.common.reporting import ALL_COLUMNS
 from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
-from graphveil.methods.lga_pgnn.report_gnn import Augmentation, PiecewiseGnn
-from graphveil.methods.options import Count
+from graphveil.methods.lga_pgnn.report_gnn import PiecewiseGnn
+from graphveil.methods.options import Count, NonNegative
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
+from graphveil.privacy.noise import Array
+
+if TYPE_CHECKING:
+    from graphveil.methods.common.backbone_training import Build
+    from graphveil.methods.lga_pgnn.private_layer import Neighbours
 
 
 class PublishedLdpGnn(PiecewiseGnn):
-    """The piecewise mechanism on m of d attributes with values on -1..1 as printed; the others are not randomised.
+    """The piecewise mechanism on -1..1, the private layer relu(W mean(x') + b), one graph layer and two dense layers.
 
     Args:
-        reading: what becomes of attributes that are not chosen: ``raw`` (the printed results; no finite epsilon) or ``zero``
-            (the proof).
-        sampled: m, or ``paper`` (max(1, min(d, floor(epsilon/2.42)))) or ``argmin`` (of the variance).
-        per_dimension: ``eps_over_m``, or ``eps`` as Algorithm 1 is printed (costs m epsilon).
+        reading: ``algorithm`` (Algorithm 1 as printed: every attribute, with epsilon each, so d epsilon in all), ``zero`` (the
+            text and the proof: m of d with epsilon/m each, the others 0) or ``raw`` (what small m does in the figures: the others
+            are sent as they are; no finite epsilon).
+        sampled: m, ``all``, ``paper`` (max(1, min(d, floor(epsilon/2.42)))) or ``argmin`` (of the variance); default: as the
+            reading says.
+        per_dimension: ``eps_over_m`` or ``eps`` (costs m epsilon); default: as the reading says.
+        standardise: whether the averaged columns get mean 0 and deviation 1; the paper does not.
         filled: a public guess of the share of attributes that are not zero; read by ``sampled="argmin"`` only.
     """
 
     card = LdpGnn.card
     gaps = gaps("ldp-gnn")
 
-    reading: Literal["raw", "zero"] = "raw"
-    sampled: Count | Literal["argmin", "paper"] = "paper"
-    per_dimension: Literal["eps_over_m", "eps"] = "eps_over_m"
+    reading: Literal["algorithm", "zero", "raw"] = "algorithm"
+    sampled: Count | Literal["argmin", "paper", "all"] | None = None
+    per_dimension: Literal["eps_over_m", "eps"] | None = None
+    standardise: bool = False
+    width: Count = ALL_COLUMNS
+    weight_decay: NonNegative = 5e-3
     mode: Literal["published"] = "published"
 
     def randomizer(self, facts: PublicFacts, budget: float) -> Piecewise:
         reach = max(abs(self.lower), abs(self.upper))
-        rest, each = Rest(self.reading), PerDimension(self.per_dimension)
-        return Piecewise(budget, facts.features, -reach, reach, self.sampled, self.filled, rest, each)
+        printed = self.reading == "algorithm"
+        sampled = self.sampled or ("all" if printed else "paper")
+        each = PerDimension(self.per_dimension or ("eps" if printed else "eps_over_m"))
+        rest = Rest.ZERO if self.reading == "zero" else Rest.RAW
+        return Piecewise(budget, facts.features, -reach, reach, sampled, self.filled, rest, each)
 
     def claimed(self, promise: Local) -> float | None:
         """The paper counts the features alone."""
         budget = promise.share(Part.FEATURES)
         return budget if math.isfinite(budget) else None
 
+    def prepared(self, server: Server, edges: np.ndarray) -> tuple[Array, Build]:
+        from graphveil.learn.backbones import with_private_layer
+        from graphveil.methods.common.backbone_training import dense_columns, heard_rows, standardised
+        from graphveil.methods.lga_pgnn.augmentation import private_layer
+        from graphveil.methods.lga_pgnn.private_layer import PrivateLayer
 
-class PublishedLgaPgnn(Augmentation, PublishedLdpGnn):
-    """LDP-GNN with S generated neighbours for every vertex below the median degree, drawn once."""
+        rows = dense_columns(heard_rows(server), self.width, server.coins)
+        if self.standardise:
+            rows = standardised(rows)
+        layer = partial(PrivateLayer, neighbours=self.neighbours(server, rows, edges))
+        return private_layer(edges, rows), partial(with_private_layer, layer)
+
+    def neighbours(self, server: Server, rows: Array, edges: np.ndarray) -> Neighbours | None:
+        """Further neighbours of vertices with few; LDP-GNN has none."""
+        return None
+
+
+class PublishedLgaPgnn(PublishedLdpGnn):
+    """LDP-GNN with S generated neighbours for every vertex below the median degree, drawn anew in every epoch.
+
+    Args:
+        generate: ``encoder`` (eq. 13-14: the mean of the vertex and a sampled neighbour goes through the encoder) or ``prior`` (z
+            is drawn from its prior, as local augmentation does it).
+        samples: S, how many (the mean is divided by degree + 1 + S).
+        augment: false leaves the further neighbours zero vectors.
+    """
 
     card = LgaPgnn.card
 
+    generate: Literal["encoder", "prior"] = "encoder"
+    samples: Count = 10
     augment: bool = True
+
+    def neighbours(self, server: Server, rows: Array, edges: np.ndarray) -> Neighbours | None:
+        from graphveil.methods.lga_pgnn import augmentation
+        from graphveil.methods.lga_pgnn.private_layer import Neighbours
+
+        seed = int(server.coins.integers(2**31))
+        model = augmentation.train_auto_encoder(rows, edges, seed) if self.augment else None
+        server.tell("auto-encoder", 1, 1)
+        return Neighbours(model, rows, edges, self.samples, seed, encode=self.generate == "encoder")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from graphveil.methods.options import Count, Options, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Openness
 from graphveil.privacy.noise import Array
+
+if TYPE_CHECKING:
+    from graphveil.methods.common.backbone_training import Build
 
 EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is protected"
 
@@ -67,17 +70,21 @@ class ReportGnn(TrainingOptions, LocalMethod):
         return (*super().public_statements(promise), EDGES_PUBLIC)
 
     def train(self, server: Server) -> ScoresPredictor:
-        from graphveil.learn import backbones
         from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
 
         edges = server.raw_edges
         assert edges is not None  # any other promise was refused with the rounds
-        inputs = self.inputs(server, edges)
+        inputs, build = self.prepared(server, edges)
         labels = NoisyLabels.heard(server)
         seed = int(server.coins.integers(2**31))
-        build = getattr(backbones, self.network)
         kept = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
         return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch}, public=True)
+
+    def prepared(self, server: Server, edges: np.ndarray) -> tuple[Array, Build]:
+        """The inputs, and what builds the network that sees them."""
+        from graphveil.learn import backbones
+
+        return self.inputs(server, edges), getattr(backbones, self.network)
 
     def reported_columns(self, server: Server) -> Array:
         """The features as reported (or as they are, if they are raw), at most ``width`` columns of mean 0 and deviation 1."""

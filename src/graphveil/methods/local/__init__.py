@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers import LabelHistogram
@@ -13,10 +14,14 @@ from graphveil.methods.card import card
 from graphveil.methods.common.reporting import AdamOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.local_method import LocalMethod
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, LISTS_ONLY, Local, Openness, Part
 from graphveil.privacy.promise import Guarantee, Promise, Relation
+
+if TYPE_CHECKING:
+    from graphveil.methods.local.sources import Histograms, PublicEdges
 
 LENGTHS_HIDDEN = (
     "not even the lengths of contact lists: the epsilon of one undirected edge is for adding or removing it, in both lists "
@@ -109,31 +114,48 @@ class LocalRecipe(AdamOptions, LocalMethod):
             return found
         return (*found, DEGREES if self.told_lengths(promise) else LENGTHS_HIDDEN)
 
-    def train(self, server: Server) -> ScoresPredictor:
+    def train(self, server: Server) -> Predictor:
         from graphveil.methods.common.backbone_training import NoisyLabels
-        from graphveil.methods.common.denoise import belief_propagation
         from graphveil.methods.local import algorithm
-        from graphveil.methods.local.heads import train_heads
+        from graphveil.methods.local.heads import Evidence, train_heads
+        from graphveil.methods.local.predictor import HeadPredictor
+        from graphveil.methods.local.sources import PublicEdges
 
         labels = NoisyLabels.heard(server)
+        source: PublicEdges | Histograms | None = None
         if reads_features(server.promise):
             evidence = algorithm.from_own_classes(server, labels, self.folds)
         elif server.raw_edges is None:
-            evidence = algorithm.from_histograms(server, labels, self.dispersion, self.told_lengths(server.promise))
+            source = algorithm.from_histograms(server, labels, self.dispersion, self.told_lengths(server.promise))
+            whole, extra = source.slots()
+            evidence = Evidence(whole, whole, extra)
         else:
-            beliefs = partial(
-                belief_propagation,
-                server.raw_edges,
-                agreement=self.agreement,
-                sweeps=self.sweeps,
-                weight=self.message_weight,
-                damping=self.damping,
-            )
-            evidence = algorithm.from_public_edges(server, labels, server.raw_edges, beliefs, self.folds)
+            source = PublicEdges(labels.reports, labels.channel, server.raw_edges, self._beliefs)
+            evidence = algorithm.from_public_edges(server, labels, source, self.folds)
         seed = int(server.coins.integers(2**31))
-        chosen = train_heads(evidence, labels, server.masks, seed, self.epochs, self.learning_rate, self.weight_decay)
+        head, losses = train_heads(
+            evidence, labels, server.masks, seed, self.epochs, self.learning_rate, self.weight_decay
+        )
         server.tell("heads", 1, 1)
-        return chosen
+        if source is None:  # who has told a label has scores of models that did not see it: a table, and no network
+            told = {"head": head.name, "losses": losses}
+            return ScoresPredictor(head.logits(evidence.whole, evidence.extra), told, public=True)
+        clear = ("reports", "edges") if Part.LABELS in server.promise.raw else ("edges",)
+        return HeadPredictor({"losses": losses}, head, source, clear)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        from graphveil.methods.local.predictor import KIND, HeadPredictor
+
+        if config.get("kind") != KIND:
+            return super().restore(config, arrays)
+        options = self.dispersion if config["source"] == "histograms" else self._beliefs
+        return HeadPredictor.restore(options, config, arrays)
+
+    @property
+    def _beliefs(self) -> dict[str, Any]:
+        """The options of belief propagation."""
+        told = {"agreement": self.agreement, "sweeps": self.sweeps, "damping": self.damping}
+        return told | {"weight": self.message_weight}
 
 
 def reads_features(promise: Local) -> bool:

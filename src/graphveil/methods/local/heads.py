@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphveil.methods.common.backbone_training import NoisyLabels, descend
+from graphveil.methods.common.backbone_training import NoisyLabels, column_scale, descend, weights_of
 from graphveil.methods.common.denoise import forward_loss
-from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.noise import Array
 
 
@@ -55,11 +54,43 @@ class Evidence:
     whole: Array
     extra: Array
 
-    def columns(self) -> tuple[Array, Array]:
-        """Both and the extra ones, flat, with the mean and deviation of the whole."""
-        seen, whole = (np.hstack([part.reshape(len(part), -1), self.extra]) for part in (self.seen, self.whole))
-        mean, deviation = whole.mean(axis=0), whole.std(axis=0) + 1e-6
-        return (seen - mean) / deviation, (whole - mean) / deviation
+    def scale(self) -> tuple[Array, Array]:
+        """Mean and deviation of every column of the whole."""
+        mean, deviation = column_scale(flat(self.whole, self.extra))
+        return mean, deviation + 1e-6
+
+
+def flat(evidence: Array, extra: Array) -> Array:
+    """All evidence on a vertex in one row."""
+    return np.hstack([evidence.reshape(len(evidence), -1), extra])
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """The head that was chosen, as it was learned; ``mean`` and ``deviation`` are of its columns."""
+
+    name: str
+    weights: Mapping[str, np.ndarray]
+    mean: Array
+    deviation: Array
+
+    def logits(self, evidence: Array, extra: Array) -> Array:
+        """Scores of whoever this is the evidence on."""
+        if self.name == "plain":
+            return evidence[:, -1]
+        columns = (flat(evidence, extra) - self.mean) / self.deviation
+        kinds, classes = evidence.shape[1:]
+        head = new_head(self.name, kinds, classes, columns.shape[1])
+        head.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights.items()})
+        head.eval()
+        with torch.no_grad():
+            found: Array = head(_single(evidence), _single(columns)).double().numpy()
+        return found
+
+
+def new_head(name: str, kinds: int, classes: int, width: int) -> SharedHead:
+    """A head before it has learned."""
+    return SharedHead(kinds, classes) if name == "shared" else MlpHead(kinds, classes, width)
 
 
 def train_heads(
@@ -70,10 +101,11 @@ def train_heads(
     epochs: int,
     learning_rate: float,
     weight_decay: float,
-) -> ScoresPredictor:
-    """Train each head on the released training labels and keep the one with the least loss on the released validation labels."""
-    seen, whole, channel = _single(evidence.seen), _single(evidence.whole), _single(labels.channel)
-    columns, whole_columns = map(_single, evidence.columns())
+) -> tuple[Head, dict[str, float]]:
+    """The head with the least loss on the released validation labels, and the losses of all that were trained."""
+    mean, deviation = evidence.scale()
+    seen, channel = _single(evidence.seen), _single(labels.channel)
+    columns = _single((flat(evidence.seen, evidence.extra) - mean) / deviation)
     train, validation = map(torch.as_tensor, labels.learning_rows(masks))
     reports = torch.as_tensor(labels.reports)
     kinds, classes = seen.shape[1:]
@@ -82,20 +114,20 @@ def train_heads(
         return forward_loss(logits, channel, reports[rows])
 
     losses = {"plain": float(loss(seen[validation, -1], validation))}
-    scores: dict[str, Array] = {"plain": evidence.whole[:, -1]}
+    learned: dict[str, Mapping[str, np.ndarray]] = {"plain": {}}
     for name in ("shared", "mlp"):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            head = SharedHead(kinds, classes) if name == "shared" else MlpHead(kinds, classes, columns.shape[1])
+            head = new_head(name, kinds, classes, columns.shape[1])
             step = lambda head=head: loss(head(seen[train], columns[train]), train)
             for _ in descend(head, step, epochs, learning_rate, weight_decay):
                 pass
         head.eval()
         with torch.no_grad():
             losses[name] = float(loss(head(seen[validation], columns[validation]), validation))
-            scores[name] = head(whole, whole_columns).double().numpy()
+        learned[name] = weights_of(head)
     best = min(losses, key=lambda name: losses[name])
-    return ScoresPredictor(scores[best], {"head": best, "losses": losses}, public=True)
+    return Head(best, learned[best], mean, deviation), losses
 
 
 def _single(values: Any) -> Tensor:

@@ -67,7 +67,7 @@ class Zcdp:
 
 @dataclass(frozen=True)
 class Stated:
-    """(epsilon, delta) as it stands: what a local report costs that has no bound at delta 0."""
+    """(epsilon, delta) as it stands: a local report without a bound at delta 0, or a whole run of which no more is known."""
 
     epsilon: float
     delta: float
@@ -233,8 +233,8 @@ def _distribution(loss: Loss) -> Any:
     match loss:
         case Gdp(mu):
             return pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=GRID)
-        case Pure(epsilon):
-            parameters = common.DifferentialPrivacyParameters(epsilon, 0.0)
+        case Pure() | Stated():
+            parameters = common.DifferentialPrivacyParameters(loss.epsilon, getattr(loss, "delta", 0.0))
             return pld.from_privacy_parameters(parameters, value_discretization_interval=GRID)
         case LaplaceLoss(ratio):
             return pld.from_laplace_mechanism(1 / ratio, value_discretization_interval=GRID)

@@ -1,0 +1,288 @@
+"""What a service carries, measured: service and senders are separate processes on loopback, for a bounded time.
+
+    python benchmarks/service.py load [--store URL|pgserver] [--seconds 60] [--batch 100] [--senders 2]
+    python benchmarks/service.py kill [--store URL|pgserver] [--times 20]
+    python benchmarks/service.py train [--store URL|pgserver] [--reports 1000000]
+
+``load`` prints reports per second, p50 and p99 of a request, errors, the memory of the service over time and its CPU time;
+``kill`` kills it with SIGKILL at random moments under load and counts what was acknowledged and what is there; ``train`` stores
+reports and loads them as a training job does. ``--store pgserver`` starts a PostgreSQL of its own from the wheel of that name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+RUN = """
+import sys
+from pathlib import Path
+from graphveil.service.running import run_service
+from graphveil.service.settings import Settings
+from graphveil.service.watch import log
+import logging
+log.setLevel(logging.ERROR)
+run_service(Settings(Path(sys.argv[1]), sys.argv[2] or None, rate=1e9, burst=1e9, trains=False), "127.0.0.1", 0)
+"""
+PATH = "/v1/collections/demo/reports"
+WIDTH, CLASSES = 16, 4
+
+
+class Service:
+    """A service in a process of its own."""
+
+    def __init__(self, folder: Path, url: str | None) -> None:
+        self.words = [sys.executable, "-c", RUN, str(folder), url or ""]
+
+    def start(self) -> str:
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return self.process.stdout.readline().split()[-1]
+
+    def memory(self) -> float:
+        """MiB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * resource.getpagesize() / 2**20
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        os.kill(self.process.pid, how)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@contextmanager
+def stored(asked: argparse.Namespace):
+    """A store with one collection, and a token."""
+    from graphveil.service.planning import Wanted, planned
+    from graphveil.service.store import Store
+    from graphveil.service.tokens import create_token
+
+    with tempfile.TemporaryDirectory() as temporary:
+        url, server = asked.store, None
+        if url == "pgserver":
+            import pgserver
+
+            server = pgserver.get_server(Path(temporary) / "postgres")
+            url = server.get_uri()
+        store = Store(Path(temporary) / "service", url)
+        store.upgrade()
+        wanted = Wanted("demo", "lpgnn", CLASSES, WIDTH, 2.0, 1.0, "raw", options={"compress": 64, "epochs": 5})
+        number = store.create_collection(planned(wanted))
+        try:
+            yield store, url, number, create_token(store, "holder", "east")
+        finally:
+            store.close()
+            if server is not None:
+                server.cleanup()
+
+
+def reports(name: str, numbers: range, coins: random.Random) -> list[dict]:
+    """Reports as a client makes them: multi-bit with one attribute, a class, three contacts."""
+    found = []
+    for number in numbers:
+        features = {"at": [coins.randrange(WIDTH)], "is": [coins.choice((-1.0, 1.0))]}
+        friends = [f"{name}-{max(0, number - step)}" for step in (1, 2, 3) if number]
+        line = {"id": f"{name}-{number}", "features": features, "contacts": sorted({*friends} - {f"{name}-{number}"})}
+        found.append(line | {"label": coins.randrange(CLASSES)})
+    return found
+
+
+def send(connection: http.client.HTTPConnection, token: str, lines: list[dict]) -> tuple[int, dict]:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
+    connection.request("POST", PATH, "\n".join(map(json.dumps, lines)).encode(), headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def sender(url: str, token: str, name: str, batch: int, until: float, found: multiprocessing.Queue) -> None:
+    """Send new reports until the time is over; how long every request took, and how many went wrong."""
+    coins, number, errors, times = random.Random(name), 0, 0, []
+    connection = http.client.HTTPConnection(urlsplit(url).hostname, urlsplit(url).port, timeout=60)
+    while time.time() < until:
+        lines = reports(name, range(number, number + batch), coins)
+        start = time.perf_counter()
+        status, told = send(connection, token, lines)
+        times.append(time.perf_counter() - start)
+        errors += status != 200 or told["stored"] != batch
+        number += batch
+    found.put((times, errors))
+
+
+def load(asked: argparse.Namespace) -> dict:
+    from sqlalchemy import func, select
+
+    from graphveil.service.schema import reports as table
+
+    with stored(asked) as (store, url, number, token):
+        service = Service(store.folder, url)
+        address = service.start()
+        found: multiprocessing.Queue = multiprocessing.Queue()
+        until, memory = time.time() + asked.seconds, []
+        start, spent = time.perf_counter(), service.cpu_seconds()
+        told = [(address, token, f"s{n}", asked.batch, until, found) for n in range(asked.senders)]
+        senders = [multiprocessing.Process(target=sender, args=one) for one in told]
+        for one in senders:
+            one.start()
+        while time.time() < until:
+            time.sleep(min(1.0, asked.seconds / 20))
+            memory.append(service.memory())
+        answers = [found.get() for _ in senders]
+        took = time.perf_counter() - start
+        for one in senders:
+            one.join()
+        spent = service.cpu_seconds() - spent
+        service.stop()
+        with store.reading() as connection:
+            there = connection.execute(select(func.count()).where(table.c.collection == number)).scalar_one()
+    times = np.concatenate([one for one, _ in answers])
+    settled = memory[len(memory) // 5 :]  # after the first fifth, in which everything is imported and cached
+    return {
+        "reports_per_second": round(asked.batch * len(times) / took, 1),
+        "reports": int(asked.batch * len(times)),
+        "stored": int(there),
+        "errors": sum(errors for _, errors in answers),
+        "p50_ms": round(1000 * float(np.percentile(times, 50)), 2),
+        "p99_ms": round(1000 * float(np.percentile(times, 99)), 2),
+        "service_cpu_ms_per_request": round(1000 * spent / len(times), 3),
+        "share_of_a_core": round(spent / took, 3),
+        "memory_mib": [round(settled[0], 1), round(max(settled), 1), round(settled[-1], 1)],
+        "memory_change": round(settled[-1] / settled[0] - 1, 4),
+    }
+
+
+def kill(asked: argparse.Namespace) -> dict:
+    """Kill the service at random moments under load; every acknowledged report must be there once, and tokens work."""
+    from sqlalchemy import select
+
+    from graphveil.service.schema import reports as table
+
+    coins, acknowledged = random.Random(1), []
+    with stored(asked) as (store, url, _, token):
+        service = Service(store.folder, url)
+        at = 0
+        for _ in range(asked.times):
+            address = service.start()
+            killed_at = time.perf_counter() + coins.uniform(0.05, 1.5)
+            pid = os.fork()
+            if pid == 0:  # this process kills; the other one goes on sending
+                time.sleep(max(0.0, killed_at - time.perf_counter()))
+                os.kill(service.process.pid, signal.SIGKILL)
+                os._exit(0)
+            connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
+            while True:
+                lines = reports("k", range(at, at + 20), random.Random(at))
+                try:
+                    status, told = send(connection, token, lines)
+                except (OSError, http.client.HTTPException):
+                    break
+                assert status == 200 and told["stored"] + told["repeated"] == 20, told
+                acknowledged += [line["id"] for line in lines]
+                at += 20
+            os.waitpid(pid, 0)
+            service.process.wait()
+            service.process.stdout.close()
+        address = service.start()
+        connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
+        works, _ = send(connection, token, reports("k", range(at, at + 20), random.Random(at)))
+        service.stop()
+        with store.reading() as connection:
+            there = [row.record for row in connection.execute(select(table.c.record))]
+    lost, twice = len(set(acknowledged) - set(there)), len(there) - len(set(there))
+    return {
+        "kills": asked.times,
+        "acknowledged": len(acknowledged),
+        "lost": lost,
+        "twice": twice,
+        "token_works": works == 200,
+    }
+
+
+def fill(store, number: int, count: int) -> None:
+    from graphveil.exchange.wire import stored_record
+    from graphveil.service.intake import Batch, write_batches
+
+    coins = random.Random(0)
+    for start in range(0, count, 5000):
+        lines = reports("t", range(start, min(start + 5000, count)), coins)
+        records = [stored_record(line["id"], {key: line[key] for key in line if key != "id"}) for line in lines]
+        write_batches(store, [Batch(number, "first", f"h{start // 200_000}", False, records)])
+
+
+def train(asked: argparse.Namespace) -> dict:
+    with stored(asked) as (store, url, number, _):
+        start = time.perf_counter()
+        fill(store, number, asked.reports)
+        filled = time.perf_counter() - start
+        words = [sys.executable, __file__, "read", "--folder", str(store.folder), "--reports", str(number)]
+        done = subprocess.run([*words, *(["--store", url] if url else [])], capture_output=True, text=True, check=True)
+        return {"stored_in_s": round(filled, 1), **json.loads(done.stdout)}
+
+
+def read(asked: argparse.Namespace) -> dict:
+    """What a training job does before it learns, in a process of its own."""
+    from graphveil.exchange.server import Server
+    from graphveil.methods.local_method import public_coins, split_of_labelled
+    from graphveil.methods.registry import build
+    from graphveil.privacy.facts import PublicFacts
+    from graphveil.service.store import Store
+    from graphveil.service.stored import stored_files
+
+    store = Store(asked.folder, asked.store)
+    _, protocol, _ = store.collections()[0]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    start = time.perf_counter()
+    files = stored_files(store, asked.reports, protocol)
+    method = build(protocol.method, dict(protocol.options))
+    masks = split_of_labelled(files.labelled)
+    kinds = {kind: int(mask.sum()) for kind, mask in masks.items()}
+    facts = PublicFacts(len(files.ids), files.attributes, files.classes or 2, False, {**kinds, "other": 0})
+    server = Server(method.plan(facts, files.promise), masks, files, public_coins(None))
+    rows, labels, edges = server.ask("features"), server.ask("labels"), server.raw_edges
+    took = time.perf_counter() - start
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    store.close()
+    return {
+        "rows": list(rows.shape),
+        "labelled": int((labels >= 0).sum()),
+        "arcs": int(edges.shape[1]),
+        "seconds": round(took, 1),
+        "cpu_seconds": round(time.process_time(), 1),
+        "before_mib": round(before),
+        "most_mib": round(most),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["load", "kill", "train", "read"])
+    parser.add_argument("--store", help="The URL of a database, or pgserver; default: SQLite.")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--senders", type=int, default=2)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--reports", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path)
+    asked = parser.parse_args()
+    print(json.dumps({"load": load, "kill": kill, "train": train, "read": read}[asked.what](asked)))
+
+
+if __name__ == "__main__":
+    main()

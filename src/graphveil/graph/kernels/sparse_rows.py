@@ -1,0 +1,48 @@
+"""Products of a few sparse rows with a matrix stored by columns of the result.
+
+A batch of rows of a wide sparse matrix meets few of its columns. SciPy would copy the whole weight to turn it and make a whole
+matrix of the product; these loops read and write only what the batch meets. One column of the result at a time, so that the part
+of the weight that is read stays in the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def times_turned(indptr: Any, indices: Any, data: Any, weight: Any, out: Any) -> None:
+    """``out = X @ weight.T`` for X in CSR and ``weight`` of shape (k, d); terms of a row are added in their order."""
+    near = np.empty(weight.shape[1])
+    for column in range(len(weight)):
+        near[:] = weight[column]  # in order: to fetch entries as they come would wait for each of them
+        for row in range(len(out)):
+            total = 0.0
+            for at in range(indptr[row], indptr[row + 1]):
+                total += data[at] * near[indices[at]]
+            out[row, column] = total
+
+
+@njit(cache=True)
+def turned_product(indptr: Any, indices: Any, data: Any, gradient: Any, out: Any) -> None:
+    """``out = gradient.T @ X`` for X in CSR, ``gradient`` of shape (n, k) and ``out`` of shape (k, d)."""
+    for column in range(len(out)):
+        part = out[column]
+        part[:] = 0.0
+        for row in range(len(gradient)):
+            factor = gradient[row, column]
+            for at in range(indptr[row], indptr[row + 1]):
+                part[indices[at]] += data[at] * factor
+
+
+@njit(cache=True)
+def sums_of_squares(indptr: Any, data: Any, out: Any) -> None:
+    """The squared norm of every row of a CSR matrix."""
+    for row in range(len(out)):
+        total = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            total += data[at] * data[at]
+        out[row] = total

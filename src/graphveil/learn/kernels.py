@@ -1,0 +1,57 @@
+"""Loops that pass once over a long vector of parameters, where one operation after another would pass many times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, error_model="numpy")
+def adam_step(
+    parameters: Any,
+    gradient: Any,
+    divisor: float,
+    first: Any,
+    second: Any,
+    beta1: float,
+    beta2: float,
+    rate: float,
+    floor: float,
+) -> None:
+    """Moments, then ``theta <- theta - rate first / (sqrt(second) + floor)``; corrections are in ``rate`` and ``floor``."""
+    share = 1 / divisor
+    for at in range(len(parameters)):
+        slope = gradient[at] * share
+        moment = first[at] + (1 - beta1) * (slope - first[at])
+        square = second[at] * beta2 + (1 - beta2) * (slope * slope)
+        first[at] = moment
+        second[at] = square
+        parameters[at] -= rate * (moment / (np.sqrt(square) + floor))
+
+
+COLUMNS = 64  # taken at a time, so that what was just written is still in the cache
+
+
+@njit(cache=True, error_model="numpy")
+def unit_columns(weight: Any, least: float) -> None:
+    """Every column of ``weight`` to norm 1, in place; shorter ones than ``least`` count as this long."""
+    squares = np.empty(COLUMNS)
+    for start in range(0, weight.shape[1], COLUMNS):
+        _unit_block(weight, start, min(start + COLUMNS, weight.shape[1]), least, squares)
+
+
+@njit(cache=True, error_model="numpy")
+def _unit_block(weight: Any, start: int, stop: int, least: float, squares: Any) -> None:
+    squares[:] = 0.0
+    for row in range(len(weight)):
+        part = weight[row, start:stop]
+        for at in range(len(part)):
+            squares[at] += part[at] * part[at]
+    for at in range(stop - start):
+        squares[at] = 1 / max(np.sqrt(squares[at]), least)
+    for row in range(len(weight)):
+        part = weight[row, start:stop]
+        for at in range(len(part)):
+            part[at] *= squares[at]

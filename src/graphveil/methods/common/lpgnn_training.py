@@ -1,0 +1,137 @@
+"""LPGNN's server as its released code trains it, on which GraphPrivatizer's stands: what published modes do with reports.
+
+    x = rectified reports, K_x steps of S = D^-1/2 A D^-1/2 with the receivers' degrees, along the arcs and without self-loops
+    p(y|x) = softmax(GNN(x)), p(y'|x) = p(y|x) T, and with K_y > 0 Drop's softmax(S^K_y p(y'|x)) against argmax S^K_y reports
+
+Nothing is standardised. After every epoch the released validation labels are looked at; the epoch is kept if their loss fell and
+the accuracies on released training and validation labels rose, neither above what the noise of the labels allows. All of
+it is post-processing. Tests: ``tests/methods/test_lpgnn_training.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from graphveil.exchange.server import Server
+from graphveil.graph.layout import csr_tensor
+from graphveil.learn.backbones import as_lpgnn_builds
+from graphveil.methods.common.backbone_training import NoisyLabels, descend
+from graphveil.methods.common.denoise import forward_loss, kprop
+from graphveil.methods.common.reporting import PropagationOptions
+from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.privacy.noise import Array
+
+SLACK = 1.05  # how far above the noise of the labels LPGNN lets the training accuracy rise
+
+
+def along_arcs(edge_index: np.ndarray, nodes: int) -> sp.csr_matrix:
+    """D^-1/2 A D^-1/2 of the arcs sender -> receiver, D the receivers' degrees, as ``gcn_norm`` does it; arcs may be double."""
+    senders, receivers = edge_index
+    matrix = sp.coo_matrix((np.ones(len(senders)), (receivers, senders)), (nodes, nodes)).tocsr()
+    degrees = np.asarray(matrix.sum(axis=1)).ravel()
+    root = sp.diags(np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1.0)), 0.0))
+    return sp.csr_matrix(root @ matrix @ root).astype(np.float32)
+
+
+def rectified(server: Server, rows: Any, most: int) -> Array:
+    """Unbiased rows of the feature reports (or raw features as they are), of at most ``most`` columns."""
+    response: Any = server.rounds["features"].randomizer if "features" in server.rounds else None
+    scale, shift = (1.0, 0.0) if response is None else (response.scale, response.middle)
+    values = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
+    if values.shape[1] <= most:
+        dense = values.toarray() if sp.issparse(values) else np.asarray(values)
+        return scale * dense.astype(np.float32) + np.float32(shift)
+    mixing = server.coins.standard_normal((values.shape[1], most)).astype(np.float32) / np.float32(np.sqrt(most))
+    return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
+
+
+@dataclass
+class Epoch:
+    """What an epoch reached on released labels, and its scores."""
+
+    loss: float
+    validation: float
+    training: float
+    scores: np.ndarray
+    number: int
+
+    def beats(self, best: Epoch, most: float) -> bool:
+        """LPGNN's rule, with ``most`` the accuracy that the noise of the labels allows."""
+        better = self.loss < best.loss and best.validation < self.validation and best.training < self.training
+        return better and self.validation <= most and self.training <= SLACK * most
+
+
+class LpgnnTraining(PropagationOptions):
+    """How reports become scores."""
+
+    keep: Literal["lpgnn", "loss"] = "lpgnn"
+
+    def learn(self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray) -> ScoresPredictor:
+        """Train on the graph of these arcs."""
+        matrix = along_arcs(arcs, server.facts.nodes)
+        x = torch.from_numpy(kprop(matrix, rectified(server, rows, self.compress), self.feature_steps))
+        best = self._trained(server, x, matrix, labels, arcs)
+        facts = {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}
+        return ScoresPredictor(best.scores, facts, public=True)
+
+    def _trained(
+        self, server: Server, x: Tensor, matrix: sp.csr_matrix, labels: NoisyLabels, arcs: np.ndarray
+    ) -> Epoch:
+        seed, classes = int(server.coins.integers(2**31)), server.facts.classes
+        network = as_lpgnn_builds(self.backbone, x.shape[1], self.hidden, classes, self.dropout, seed)
+        train, validation = map(torch.as_tensor, labels.learning_rows(server.masks))
+        noise, heard = torch.as_tensor(labels.channel, dtype=torch.float32), torch.as_tensor(labels.reports)
+        edges = torch.from_numpy(np.ascontiguousarray(arcs))
+        objective = self._objective(matrix, labels.reports, noise, train)
+        seen: list[Tensor] = []
+
+        def loss() -> Tensor:
+            logits: Tensor = network(x, edges)
+            seen[:] = [logits.detach()]
+            return objective(logits)
+
+        def accuracy(logits: Tensor, who: Tensor) -> float:
+            return float((logits[who].argmax(dim=1) == heard[who]).double().mean())
+
+        best: Epoch | None = None
+        most = float(noise[0, 0])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for number in descend(network, loss, self.epochs, self.learning_rate, self.weight_decay):
+                network.eval()
+                with torch.no_grad():
+                    logits = network(x, edges)
+                    fallen = float(forward_loss(logits[validation], noise, heard[validation]))
+                found = Epoch(
+                    fallen, accuracy(logits, validation), accuracy(seen[0], train), logits.double().numpy(), number
+                )
+                least = best is None or found.loss < best.loss
+                if best is None or (least if self.keep == "loss" else found.beats(best, most)):
+                    best = found
+                server.tell("epochs", number, self.epochs)
+        assert best is not None  # there is at least one epoch
+        return best
+
+    def _objective(self, matrix: sp.csr_matrix, reports: np.ndarray, noise: Tensor, train: Tensor) -> Any:
+        heard = torch.as_tensor(reports)[train]
+        if self.loss == "plain":
+            return lambda logits: nn.functional.cross_entropy(logits[train], heard)
+        if self.loss == "forward" or self.label_steps == 0:
+            return lambda logits: forward_loss(logits[train], noise, heard)
+        one_hot = np.eye(noise.shape[0])[np.maximum(reports, 0)] * (reports >= 0)[:, None]
+        target = torch.as_tensor(kprop(matrix, one_hot, self.label_steps).argmax(axis=1))[train]
+        step = csr_tensor(matrix)
+
+        def drop(logits: Tensor) -> Tensor:
+            noisy = logits.softmax(dim=1) @ noise
+            for _ in range(self.label_steps):
+                noisy = step @ noisy
+            return nn.functional.cross_entropy(noisy[train], target)
+
+        return drop

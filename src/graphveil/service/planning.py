@@ -1,0 +1,72 @@
+"""A collection is planned: what a method would ask under a promise becomes a public protocol.
+
+Rounds must not depend on how many people take part, which nobody knows beforehand; where they would, the collection is refused.
+Tests: ``tests/service/test_protocol.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphveil.errors import GraphveilError, InputError
+from graphveil.exchange.protocol import Protocol
+from graphveil.exchange.round import Round
+from graphveil.exchange.wire import Defect, identifier
+from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.local import Local
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an operator says about a new collection; budgets are an epsilon, ``raw`` or ``withheld``."""
+
+    name: str
+    method: str
+    classes: int
+    attributes: int = 0
+    features: float | str = "withheld"
+    labels: float | str = "withheld"
+    edges: float | str = "withheld"
+    delta: float = 0.0
+    relation: str | None = None
+    directed: bool = False
+    mean_degree: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def planned(wanted: Wanted) -> Protocol:
+    """The protocol of a collection, or an error that says what cannot be."""
+    from graphveil.methods.local_method import LocalMethod
+    from graphveil.methods.registry import build
+
+    try:
+        name = identifier(wanted.name)
+    except Defect as defect:
+        raise InputError(f"the name of a collection: {defect}") from None
+    if not name.replace("-", "_").isidentifier() or not name.isascii():
+        raise InputError("the name of a collection has letters, digits and hyphens")
+    try:
+        method: Any = build(wanted.method, dict(wanted.options))
+    except GraphveilError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the options of {wanted.method!r} cannot be used: {type(error).__name__}") from None
+    if not isinstance(method, LocalMethod):
+        raise InputError(f"{wanted.method!r} trusts a curator: a collection needs a local method")
+    promise = Local(wanted.features, wanted.labels, wanted.edges, wanted.delta, wanted.relation)
+    plans = []
+    for people in (1_000, 1_000_000):
+        told = PublicFacts(people, wanted.attributes, wanted.classes, wanted.directed, mean_degree=wanted.mean_degree)
+        plans.append((told, method.plan(told, promise)))
+    (facts, plan), (_, other) = plans
+    rounds, others = ([Round.of(one.release(step.name)) for step in one.steps] for one in (plan, other))
+    if rounds != others:
+        raise InputError(f"what {wanted.method!r} asks depends on how many take part: collect it with files")
+    lists = [one for one in rounds if one.hears and not one.randomizer.report_width]
+    if lists or method.reads_everybody or plan.gaps:
+        raise InputError(
+            f"{wanted.method!r} asks for lists of people, or more than a client can do: collect it with files"
+        )
+    return Protocol(name, wanted.method, dict(method.get_params()), promise, facts, tuple(rounds))

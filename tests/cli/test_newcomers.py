@@ -1,0 +1,109 @@
+"""The GNN API: a local model scores people who came after training from their own reports; a saved run has weights, no scores."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from safetensors.numpy import load_file
+
+import graphveil as gv
+from graphveil.errors import InputError
+from graphveil.exchange.files import Files
+from graphveil.graph import powerlaw_sbm
+from graphveil.runs.verify import verify_run
+
+NODES, LATE, CLASSES = 300, 60, 3
+FIRST = NODES - LATE
+EDGES_RAW = ("--edges-epsilon", "raw", "--contacts", "friends")
+LABELS = ("--labels-epsilon", 4, "--label", "group", "--classes", CLASSES)
+FEATURES = ("--features-epsilon", 4, "--features", "w*")
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = powerlaw_sbm(5, nodes=NODES, features=5, classes=CLASSES, homophily=0.95)
+    data.x = (data.x - data.x.min()) / (data.x.max() - data.x.min())
+    return data
+
+
+@pytest.fixture(scope="module")
+def tables(graph, tmp_path_factory):
+    """The first people with the contacts they have among themselves, and those who come later with all of theirs."""
+    folder = tmp_path_factory.mktemp("tables")
+    sender, receiver = graph.edge_index.numpy()
+    for name, ids in (("first", np.arange(FIRST)), ("late", np.arange(FIRST, NODES))):
+        seen = lambda v, name=name: np.unique(receiver[(sender == v) & ((receiver < FIRST) | (name == "late"))])
+        table = {"id": [f"p{v}" for v in ids]} | {f"w{i}": graph.x[ids, i].numpy() for i in range(5)}
+        table |= {"group": graph.y.numpy()[ids], "friends": [" ".join(f"p{u}" for u in seen(v)) for v in ids]}
+        pa.parquet.write_table(pa.table(table), folder / f"{name}.parquet")
+    return folder
+
+
+def privatized(graphveil, tables, who, out, *flags):
+    words = ("privatize", tables / f"{who}.parquet", "--out", out, *flags, "--memory", out.parent / "memory")
+    code, _, err = graphveil(*words)
+    assert code == 0, err
+    return out
+
+
+def accuracy(graph, probabilities):
+    return float((probabilities.argmax(dim=1) == graph.y[FIRST:]).float().mean())
+
+
+@pytest.mark.parametrize("method", ["lpgnn", "local"])
+def test_newcomers_with_public_contacts_are_scored_by_their_own_reports(graphveil, graph, tables, tmp_path, method):
+    features = FEATURES if method == "lpgnn" else ()
+    first = privatized(graphveil, tables, "first", tmp_path / "first.parquet", *features, *LABELS, *EDGES_RAW)
+    late = privatized(graphveil, tables, "late", tmp_path / "late.parquet", *features, *EDGES_RAW)
+    model = {"lpgnn": gv.Lpgnn(feature_steps=4), "local": gv.LocalRecipe()}[method].fit_reports(Files([first]))
+    found = model.predict_proba([late])
+    assert found.shape == (LATE, CLASSES) and accuracy(graph, found) > 0.8
+    model.save(tmp_path / "run")
+    assert "scores" not in load_file(tmp_path / "run" / "model.safetensors") and verify_run(tmp_path / "run")[0] == []
+    again = gv.load_model(tmp_path / "run")
+    assert np.array_equal(again.predict_proba([str(late)]), found)
+    assert np.array_equal(again.predict_proba(), model.predict_proba())
+    assert not any("edges" in name for name in load_file(tmp_path / "run" / "model.safetensors"))
+    assert "what was sent in the clear" in str(again.certificate) and "reports alone" not in str(again.certificate)
+    (tmp_path / "run" / "curator" / "own_rows.safetensors").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="in the clear stays"):
+        gv.load_model(tmp_path / "run")
+
+
+@pytest.mark.parametrize("degrees", ["public", "noisy"])
+def test_newcomers_with_private_contacts_send_a_histogram(graphveil, graph, tables, tmp_path, degrees):
+    first = privatized(graphveil, tables, "first", tmp_path / "first.parquet", *LABELS)
+    heard = tmp_path / "heard.csv"
+    asked = ("train", "local", "--edges-epsilon", 8, "--set", f"degrees={degrees}", "--broadcast", heard, "--json")
+    code, _, err = graphveil(*asked, "--reports", first)
+    assert code == 3, err
+    flags = ("--edges-epsilon", 8, "--contacts", "friends", "--broadcast", heard)
+    second = privatized(graphveil, tables, "first", tmp_path / "second.parquet", *flags)
+    run = tmp_path / "run"
+    code, out, err = graphveil(*asked, "--reports", first, second, "--out", run)
+    assert code == 0, err
+    alone = "scores are computed from reports alone" in " ".join(json.loads(out)["assumptions"])
+    assert alone == (degrees == "noisy")  # the lengths of lists are told in the clear otherwise
+    code, _, err = graphveil("privatize", tables / "late.parquet", "--out", tmp_path / "no.parquet", *flags)
+    assert code == 2 and "not in the broadcast" in err
+    table = pa.parquet.read_table(tables / "late.parquet")
+    known = [" ".join(p for p in text.split() if int(p[1:]) < FIRST) for text in table["friends"].to_pylist()]
+    at = table.column_names.index("friends")
+    pa.parquet.write_table(table.set_column(at, "friends", [known]), tmp_path / "known.parquet")
+    late = privatized(graphveil, tmp_path, "known", tmp_path / "late.parquet", *flags, "--newcomers")
+    assert accuracy(graph, gv.load_model(run).predict_proba([late])) > 0.7
+
+
+def test_reports_that_are_no_newcomers_are_refused(graphveil, tables, tmp_path):
+    first = privatized(graphveil, tables, "first", tmp_path / "first.parquet", *LABELS, *EDGES_RAW)
+    model = gv.LocalRecipe(epochs=2).fit_reports(Files([first]))
+    with pytest.raises(InputError, match="took part in training"):
+        model.predict([first])
+    told = privatized(graphveil, tables, "late", tmp_path / "told.parquet", *LABELS, *EDGES_RAW)
+    with pytest.raises(InputError, match="tells no label"):
+        model.predict([told])
+    with pytest.raises(InputError, match="no network"):
+        model.predictor = object()
+        model.predict([told])

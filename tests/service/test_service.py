@@ -1,0 +1,140 @@
+"""The way through a service: a collection is created, reports arrive, a model is trained, people are scored."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from sqlalchemy import update
+
+from graphveil.exchange.wire import stored_record
+from graphveil.exchange.wire_reports import Columns
+from graphveil.privacy.noise import Noise
+from graphveil.service.jobs import create_job, read_job
+from graphveil.service.schema import jobs
+from graphveil.service.worker import work
+from tests.service.conftest import lines_of
+
+
+def train(service, number=1, **seed):
+    """The job of a collection, done in this process."""
+    job = create_job(service.store, number, **{"seed": None} | seed)
+    with service.store.writing() as connection:
+        connection.execute(update(jobs).where(jobs.c.id == job).values(state="running", worker="here"))
+    work(service.store, job, "here")
+    return read_job(service.store, job)
+
+
+def test_from_reports_to_scores_of_newcomers_with_their_certificate(service, people):
+    protocol = service.create(options={"epochs": 10})
+    assert protocol["stages"]["first"]["fields"] == {"label": False, "contacts": True}
+    found = service.send(lines_of(people, 0, 125))
+    assert found.status_code == 200 and found.json() == {"stored": 125, "repeated": 0, "refused": []}
+    service.send(lines_of(people, 0, 250)[125:], "west")
+    assert service("GET", "/v1/collections/demo/certificate").status_code == 404
+    job = train(service)
+    assert job.state == "done", job.message
+    figures = json.loads(job.figures)
+    assert figures["people"] == 250 and figures["accuracy"] > 0.8
+    certificate = service("GET", "/v1/collections/demo/certificate").json()
+    assert certificate["epsilon"] == pytest.approx(3.0) and certificate["holds"]
+    assert {name: one["vertices"] for name, one in certificate["holders"].items()} == {"east": 125, "west": 125}
+    assert not any("reports alone" in line for line in certificate["assumptions"])  # contacts were sent in the clear
+    content = "\n".join(json.dumps(line) for line in lines_of(people, 250, 300, label=False))
+    headers = {"Content-Type": "application/x-ndjson"}
+    asked = service("POST", "/v1/collections/demo/predict", "analyst", content=content, headers=headers)
+    assert asked.status_code == 200, asked.text
+    told = asked.json()
+    assert told["certificate"] == certificate["digest"] and "anybody may see" in told["audience"]
+    right = [one["prediction"] == int(people.y[int(one["id"][1:])]) for one in told["predictions"]]
+    assert len(right) == 50 and np.mean(right) > 0.8
+    assert all(sum(one["probabilities"]) == pytest.approx(1) for one in told["predictions"])
+    assert service.send([{"id": "p299", "contacts": []}]).json()["stored"] == 1  # the question was not kept
+    known = service("GET", "/v1/collections/demo/predictions", "west", params={"id": ["p3", "p200"]})
+    assert [one["id"] for one in known.json()["predictions"]] == ["p3", "p200"]
+
+
+def test_the_same_report_again_is_acknowledged_and_counted_once(service):
+    service.create()
+    line = {"id": "a", "label": 1, "contacts": ["b"]}
+    assert service.send([line]).json()["stored"] == 1
+    again = service.send([line | {"contacts": ["b", "b"]}])  # a contact is in a list once
+    assert again.status_code == 200 and again.json() == {"stored": 0, "repeated": 1, "refused": []}
+
+
+def test_a_bad_report_does_not_harm_the_others(service):
+    service.create()
+    found = service.send([{"id": "a", "label": 1, "contacts": []}, {"id": "b", "label": 7, "contacts": []}, 3])
+    assert found.status_code == 200 and found.json()["stored"] == 1
+    assert [one["line"] for one in found.json()["refused"]] == [2, 3]
+
+
+def test_a_canonical_record_reads_as_it_was_written(service):
+    service.create()
+    _, _, stage = service.client.app.state.registry.stage("demo", "first")
+    body = {"contacts": ["x", "y"], "label": 2}
+    record = stored_record("a", body)
+    assert json.loads(record.body()) == body and Columns.of([record], stage).contacts == ["x y"]
+
+
+def test_a_second_stage_is_asked_after_the_first_and_closes_it(service, people):
+    service.create(edges=8, options={"epochs": 10, "degrees": "noisy"})
+    service.send([{"id": f"p{v}", **({"label": int(people.y[v])} if v % 5 else {})} for v in range(250)])
+    assert service.send([{"id": "p1", "counts": [1.0] * 4}], stage="histogram").status_code == 409
+    job = train(service)
+    assert job.state == "waiting" and "histogram" in job.message
+    late = service.send([{"id": "p299", "label": 1}])
+    assert late.status_code == 409 and "over" in late.json()["refused"][0]["reason"]
+    heard = service("GET", "/v1/collections/demo/rounds/histogram/broadcast", "east")
+    table = pa.ipc.open_stream(heard.content).read_all()
+    slot = {name: at for at, name in enumerate(table["id"].to_pylist())}
+    histogram, noise = service.client.app.state.registry.stage("demo", "histogram")[2].rounds[0].randomizer, Noise(1)
+
+    def told(v):
+        contacts = np.array([slot[f"p{u}"] for u in people.friends[v] if u < 250], dtype=np.int64)
+        return histogram.randomize([contacts], table["bin"].to_numpy(), noise)
+
+    lines = [{"id": f"p{v}", "counts": told(v)[0].tolist()} for v in range(250)]
+    found = service.send(lines, stage="histogram")
+    assert found.json()["stored"] == 250, found.text[:500]
+    job = train(service)
+    assert job.state == "done", job.message
+    certificate = service("GET", "/v1/collections/demo/certificate").json()
+    assert certificate["epsilon"] == pytest.approx(11.0) and certificate["holds"]
+    assert "scores are computed from reports alone" in " ".join(certificate["assumptions"])
+    newcomers = [{"id": f"p{v}", "counts": told(v)[0].tolist()} for v in range(250, 300)]
+    content, headers = "\n".join(map(json.dumps, newcomers)), {"Content-Type": "application/x-ndjson"}
+    scored = service("POST", "/v1/collections/demo/predict", "east", content=content, headers=headers)
+    right = [one["prediction"] == int(people.y[int(one["id"][1:])]) for one in scored.json()["predictions"]]
+    assert np.mean(right) > 0.7
+
+
+def test_health_readiness_metrics_and_the_description(service):
+    assert service("GET", "/healthz").json()["status"] == "alive" and service("GET", "/readyz").status_code == 200
+    service.create()
+    service.send([{"id": "a", "contacts": []}])
+    assert (
+        'graphveil_reports_total{collection="demo",outcome="stored"} 1.0' in service("GET", "/metrics", "operator").text
+    )
+    assert service("GET", "/metrics", "analyst").status_code == 403
+    assert "/v1/collections/{name}/reports" in service("GET", "/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("method", ["rr-edges", "gap", "nothing"])
+def test_a_collection_that_cannot_be_is_refused(service, method):
+    body = {"name": "demo", "method": method, "labels": 3, "edges": 4, "features": 1, "attributes": 3, "classes": 3}
+    assert service("POST", "/v1/collections", "operator", json=body).status_code == 422
+    assert service("GET", "/v1/collections").json() == []
+
+
+def test_one_job_at_a_time_and_a_cancelled_one_leaves_no_model(service):
+    service.create()
+    service.send([{"id": "a", "contacts": []}])
+    first = service("POST", "/v1/collections/demo/jobs", "analyst", json={})
+    assert first.status_code == 202
+    assert service("POST", "/v1/collections/demo/jobs", "analyst", json={}).status_code == 409
+    job = first.json()["id"]
+    assert service("POST", f"/v1/collections/demo/jobs/{job}/cancel", "analyst").json()["state"] == "cancelled"
+    assert service("POST", f"/v1/collections/demo/jobs/{job}/cancel", "analyst").status_code == 409
+    assert service("POST", "/v1/collections/demo/jobs", "analyst", json={}).status_code == 202

@@ -1,0 +1,77 @@
+"""A holder's command line and a device send to a service that listens; whoever sends again sends the same."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from fastapi.testclient import TestClient
+
+from graphveil.cli.app import main
+from graphveil.exchange import upload
+from graphveil.service.app import create_app
+from tests.service.conftest import Caller, listening
+
+DEVICE = Path(__file__).parents[2] / "examples" / "device.py"
+
+
+@pytest.fixture
+def running(settings):
+    """A service that is soon tired of a caller, so that clients have to wait."""
+    with TestClient(create_app(replace(settings, rate=5.0, burst=2.0))) as client, listening(client.app) as url:
+        service = Caller(client)
+        service.create()
+        yield service, f"{url}/v1/collections/demo"
+
+
+def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(running, tmp_path, capsys, monkeypatch):
+    service, url = running
+    pauses = []
+    monkeypatch.setattr(upload.time, "sleep", lambda seconds: pauses.append(seconds) or os.sched_yield())
+    table = {"id": [f"p{n}" for n in range(30)], "group": [n % 3 for n in range(30)], "friends": ["p1"] + ["p0"] * 29}
+    pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
+
+    def send(*more):
+        words = [
+            "privatize",
+            tmp_path / "records.parquet",
+            "--to",
+            url,
+            "--token",
+            service.tokens["east"],
+            "--json",
+            *more,
+        ]
+        words += ["--labels-epsilon", "3", "--label", "group", "--edges-epsilon", "raw", "--contacts", "friends"]
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        said = capsys.readouterr()
+        return stop.value.code or 0, said.out, said.err
+
+    code, out, err = send()
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["records"], told["drawn"], told["stored"], told["repeated"]) == (30, 30, 30, 0)
+    (tmp_path / "records.parquet").rename(tmp_path / "other.parquet")
+    pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
+    told = json.loads(send()[1])
+    assert (told["drawn"], told["stored"], told["repeated"], told["refused"]) == (0, 0, 30, {})
+    code, _, err = send("--memory", tmp_path / "forgotten")  # a lost memory would draw again: the service refuses
+    assert code == 0 and "budget" in next(iter(json.loads(_)["refused"]))
+    code, _, err = send("--token", "gv_x_y")
+    assert code == 2 and "401" in err and len(err.splitlines()) == 1
+
+
+def test_a_device_needs_nothing_but_python(running, tmp_path):
+    service, url = running
+    words = [sys.executable, "-S", str(DEVICE), url, service.tokens["west"], "phone-1", "2", "p0", "p1"]
+    for expected in ({"stored": 1, "repeated": 0}, {"stored": 0, "repeated": 1}):
+        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == expected | {"refused": []}
+    assert len(DEVICE.read_text().split('"""')[2].strip().splitlines()) <= 42
