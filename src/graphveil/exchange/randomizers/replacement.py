@@ -72,8 +72,8 @@ class ReadsEverybody(Randomizer):
 class NeighbourReplacement(ReadsEverybody):
     """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
 
-    Rows are x_u = ``scale`` broadcast_u + ``shift``: the rectified reports, where the broadcast has encoded ones. ``text``: u' is a
-    candidate if s(x_u,alpha, x_u',alpha) >= ``threshold`` with x_u,alpha = (1 - alpha) x_u + alpha mean of x over u's contacts.
+    Rows are x_u = ``scale`` broadcast_u + ``shift``: the rectified reports, where the broadcast has encoded ones. ``text``: u' is
+    a candidate if s(x_u,alpha, x_u',alpha) >= ``threshold`` with x_u,alpha = (1 - alpha) x_u + alpha mean of x over u's contacts.
     ``code``: if alpha s(x_u, x_u') + (1 - alpha) s(y_u, y_u') > ``threshold`` with y = D^-1/2 A D^-1/2 x (alpha the other way
     round), and a contact with no other contact is kept.
 
