@@ -243,7 +243,8 @@ def partition(nodes: int, holders: int) -> np.ndarray:
     """The (public) name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
     numbers = holder_numbers(nodes, holders)
     width = len(str(holders))
-    return np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])[numbers]
+    names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
+    return np.asarray(names[numbers])
 
 
 def reports_lists(promise: Promise) -> bool:

@@ -171,7 +171,7 @@ class NeighbourReplacement(ReadsEverybody):
         squares, products = rows.products(everybody, everybody), rows.products(left, right)
         if self.metric is Metric.EUCLIDEAN:
             distance = np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))
-            return distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach)
+            return np.asarray(distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach))
         return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
 
 
