@@ -104,7 +104,7 @@ class WireReports(ReportsFile):
     def of(cls, columns: Columns, stage: Stage, holder: str, seeded: bool) -> WireReports:
         features = "features" in stage.fields
         return cls(
-            Path(f"{holder}, {stage.name}"),
+            Path(f"{holder}, {stage.name}{', seeded' if seeded else ''}"),
             pa.table({}),
             holder,
             len(columns.ids),

@@ -193,7 +193,7 @@ def _known(connection: Connection, batch: Batch, names: Sequence[str]) -> tuple[
     asked = select(one.record, one.holder, two.body).select_from(owners.outerjoin(reports, same))
     for start in range(0, len(names), AT_ONCE):
         some = list(names[start : start + AT_ONCE])
-        chosen = one.record.in_(some)
+        chosen: Any = one.record.in_(some)
         if connection.dialect.name == "postgresql":
             chosen = one.record == any_(cast(some, ARRAY(String)))  # one parameter, one plan
         for row in connection.execute(asked.where(one.collection == batch.collection, chosen)):
