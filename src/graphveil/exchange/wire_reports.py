@@ -1,6 +1,6 @@
 """Records of the wire as columns: checked by the randomizers that are said to have made them, and read like a reports file.
 
-Tests: ``tests/service/test_wire.py``.
+Tests: ``tests/service/test_refusals.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``(collection, stage, record)`` is the key of a report. The same report again is acknowledged and not counted; another one is
 refused, because its owner would pay twice; so is one of a record that belongs to another holder. Requests that arrive together
 are written in one transaction by one thread, and are acknowledged when it is on the disk.
-Tests: ``tests/service/test_intake.py``, ``tests/service/test_kill.py``.
+Tests: ``tests/service/test_refusals.py``, ``tests/service/test_kill.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An asker sends what everybody sent, randomised by the same client, without a label; the record is scored and not kept. People
 who took part are asked about by id. Who may see a score is decided by the certificate: where it holds, scores may be shown to
 anybody; where it does not, an owner asks about its own records and nobody else does.
-Tests: ``tests/service/test_predict.py``.
+Tests: ``tests/service/test_service.py``.
 """
 
 from __future__ import annotations
