@@ -20,6 +20,7 @@ PAGES = (
     "README.md",
     "docs/data.md",
     "docs/local.md",
+    "docs/service.md",
     "docs/attacks.md",
     "docs/audit.md",
     "docs/experiments.md",
@@ -31,6 +32,7 @@ PAGES = (
 )
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered
+    if [ "$1" = serve ] && [ "$BASHPID" != "$$" ]; then exec graphveil "$@"; fi  # in the background: $! is the service itself
     command graphveil "$@" && return 0 || code=$?
     case "$1 $code" in "audit 1" | "train 3") return 0 ;; *) return $code ;; esac
 }
