@@ -63,7 +63,9 @@ def test_sampled_slots_mix_the_worlds_once():
 
 
 @pytest.mark.parametrize(
-    "method", [DpSage(steps=2, hidden=3, max_degree=3), Dpdgc(steps=2, code_steps=2, hidden=3, width=3)], ids=repr
+    "method",
+    [DpSage(steps=2, hidden=3, max_degree=3), Dpdgc(steps=2, code_steps=2, hidden=3, width=3, rows="listed-by")],
+    ids=repr,
 )
 def test_a_record_touches_several_rows_and_never_more_than_declared(method):
     data, names = worst_case_graph(1)

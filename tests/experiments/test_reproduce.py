@@ -87,7 +87,7 @@ def test_the_table_has_every_column_and_names_every_promise():
         "agrees",
     )
     assert lines["cora", "gap node epsilon 16"][-1] == "above print"
-    assert lines["cora", "dp-sage sage node epsilon 16"][-1] == "no published mode"
+    assert lines["cora", "sage none"][-1] == "no published mode"
     assert lines["facebook-uiuc", "dpdgc node epsilon 16"][-1].startswith("not run: no file")
     notes = " ".join(table.notes)
     assert "node, published mode: level node, adjacency node, relation replace" in notes
