@@ -26,6 +26,16 @@ def test_every_printed_number_is_there_and_every_entry_runs_or_says_why():
             assert {cell.dataset for cell in paper.cells(entry)} <= {*entry.data, *entry.missing} or not entry.runs
 
 
+@pytest.mark.parametrize("table", ["table8", "table10", "table11", "table12"])
+def test_base_rows_of_graph_privatizer_run_and_averages_over_its_grid_say_why(table):
+    paper, (entry,) = find(f"graph-privatizer/{table}")
+    lines = reproduction(paper, entry, seeds=1).lines
+    assert {line.cell.method for line in lines if line.runs} == {"graphprivatizer-t-base", "graphprivatizer-m-base"}
+    assert all(bool(line.runs) != bool(line.why) for line in lines) and len(lines) == 120
+    private = {line.cell.epsilon: line.runs["published"][0].promise["edges"] for line in lines if line.runs}
+    assert private["0.1"] == 0.1 and private["inf"] == "raw"
+
+
 def test_garbled_and_doubtful_cells_are_marked():
     paper, (entry,) = find("lga-pgnn/table5")
     marked = [cell for cell in paper.cells(entry) if cell.suspicious]

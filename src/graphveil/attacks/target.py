@@ -224,7 +224,9 @@ def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
         raise InputError(f"--reports {name}:{number}: only readings of piecewise take m, e.g. piecewise-raw:10")
 
     def read(rest: str, each: str, sampled: str) -> Any:
-        return randomizers.Piecewise(epsilon, width, -1.0, 1.0, int(number) if number else sampled, 1.0, rest, each)
+        m = int(number) if number else sampled
+        reading = randomizers.Rest(rest), randomizers.PerDimension(each)
+        return randomizers.Piecewise(epsilon, width, -1.0, 1.0, m, 1.0, *reading)
 
     known: dict[str, Callable[[], Any]] = {
         "multi-bit": lambda: randomizers.MultiBit(epsilon, width),

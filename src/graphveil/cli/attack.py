@@ -41,7 +41,7 @@ class GameFlags:
         str | None,
         flag(
             "--reports",
-            "The attacker holds reports: multi-bit, direction, laplace, piecewise or a reading of it, piecewise-algorithm|raw|zero[:m].",
+            "The attacker holds reports: multi-bit, direction, laplace, piecewise[-algorithm|-raw|-zero[:m]].",
         ),
     ] = None
     attribute: Annotated[str, flag("--attribute", "attribute-inference: the hidden column, by name or number.")] = (
