@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,7 +177,7 @@ def survives(path, *others):
         if isinstance(report.values, Contacts):
             assert not report.values.targets.size or 0 <= report.values.targets.min() <= report.values.targets.max() < 6
         else:
-            assert np.isfinite(report.values).all()
+            assert np.isfinite(report.values.data if sp.issparse(report.values) else report.values).all()
         if randomizer == LABELS.randomizer:
             assert set(report.values.tolist()) <= {0, 1, 2}
     assert found.accepted >= told and found.accepted + len(found.refused) <= 3 * table.num_rows

@@ -1,7 +1,6 @@
 """A holder's command line and a device send to a service that listens; whoever sends again sends the same."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +15,7 @@ from graphveil.cli.app import main
 from graphveil.exchange import upload
 from graphveil.service.app import create_app
 from tests.service.conftest import Caller, listening
+from tests.service.test_service import train
 
 DEVICE = Path(__file__).parents[2] / "examples" / "device.py"
 
@@ -31,8 +31,8 @@ def running(settings):
 
 def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(running, tmp_path, capsys, monkeypatch):
     service, url = running
-    pauses = []
-    monkeypatch.setattr(upload.time, "sleep", lambda seconds: pauses.append(seconds) or os.sched_yield())
+    pauses, sleep = [], upload.time.sleep
+    monkeypatch.setattr(upload.time, "sleep", lambda seconds: pauses.append(seconds) or sleep(min(seconds, 0.2)))
     table = {"id": [f"p{n}" for n in range(30)], "group": [n % 3 for n in range(30)], "friends": ["p1"] + ["p0"] * 29}
     pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
 
@@ -61,10 +61,42 @@ def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(r
     pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
     told = json.loads(send()[1])
     assert (told["drawn"], told["stored"], told["repeated"], told["refused"]) == (0, 0, 30, {})
-    code, _, err = send("--memory", tmp_path / "forgotten")  # a lost memory would draw again: the service refuses
-    assert code == 0 and "budget" in next(iter(json.loads(_)["refused"]))
+    code, out, err = send("--memory", tmp_path / "forgotten")  # a lost memory would draw again: the service refuses
+    assert code == 0 and "budget" in next(iter(json.loads(out)["refused"])), err
+    assert pauses and max(pauses) >= 0.5  # it was told to wait a second
     code, _, err = send("--token", "gv_x_y")
     assert code == 2 and "401" in err and len(err.splitlines()) == 1
+
+
+def test_a_round_that_hears_something_is_answered_after_it_was_asked(running, tmp_path, people, capsys):
+    service, url = running
+    url = url.replace("demo", "rounds")
+    body = {"name": "rounds", "method": "local", "labels": 3, "edges": 6, "classes": 3, "options": {"epochs": 2}}
+    assert service("POST", "/v1/collections", "operator", json=body).status_code == 201
+    friends = [" ".join(f"p{u}" for u in people.friends[v] if u < 100) for v in range(100)]
+    table = {"id": [f"p{v}" for v in range(100)], "group": people.y.numpy()[:100], "friends": friends}
+    pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
+
+    def send(*flags):
+        with pytest.raises(SystemExit) as stop:
+            words = ["privatize", tmp_path / "records.parquet", "--to", url, "--token", service.tokens["east"], *flags]
+            main([str(word) for word in [*words, "--contacts", "friends", "--json"]])
+        said = capsys.readouterr()
+        return (stop.value.code or 0), said.out or said.err
+
+    edges = ("--round", "histogram", "--edges-epsilon", "6")
+    code, said = send(*edges)
+    assert code == 2 and "404" in said  # nobody has been asked yet
+    assert json.loads(send("--labels-epsilon", "3", "--label", "group")[1])["stored"] == 100
+    assert train(service, 2).state == "waiting"
+    code, said = send("--round", "histogram", "--edges-epsilon", "5")
+    assert code == 2 and "allowed" in said  # the owner decides what a round may cost
+    first = json.loads(send(*edges)[1])
+    assert (first["drawn"], first["stored"]) == (100, 100)
+    assert json.loads(send(*edges)[1])["repeated"] == 100
+    job = train(service, 2)
+    assert job.state == "done", job.message
+    assert json.loads(job.certificate)["epsilon"] == pytest.approx(9.0)
 
 
 def test_a_device_needs_nothing_but_python(running, tmp_path):

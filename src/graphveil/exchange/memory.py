@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from graphveil.errors import InputError, PrivacyError
+from graphveil.exchange.drawn import OWNER_ONLY, Drawn
 from graphveil.exchange.round import Round
 from graphveil.files import draft, locked
 from graphveil.privacy.local import Part
 
 FOLDER = "graphveil-memory"
 SENT = "reports.sqlite"
-OWNER_ONLY = 0o600
 
 
 class Memory:
@@ -66,14 +66,21 @@ class Memory:
         with locked(self.path / "lock"):
             for name in names:
                 self.refuse_again(name, digests)
-                if (self.path / SENT).exists():
-                    from graphveil.exchange.sent import Sent
-
-                    Sent(self).refuse_again(name, digests)
+                self._refuse_sent(name, digests)
             for name in names:
                 with draft(self.path / f"{name}.{secrets.token_hex(8)}.drawn") as beside:
                     beside.touch(OWNER_ONLY)
                     beside.write_bytes(json.dumps(out.name).encode() + b"\n" + digests.tobytes())
+
+    def _refuse_sent(self, name: str, digests: np.ndarray) -> None:
+        """An error if one of these records was drawn for a service."""
+        sent = self.path / SENT
+        again = len(Drawn(sent).read(name, digests)) if sent.exists() else 0
+        if again:
+            raise PrivacyError(
+                f"{again} of {len(digests)} records have been randomised already ({name}, for a service): send them there again "
+                f"(--to), a second draw would spend the budget again. {self.path} remembers"
+            )
 
     def refuse_again(self, name: str, digests: np.ndarray) -> None:
         """An error if one of these records was drawn for a file."""

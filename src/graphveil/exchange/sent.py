@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 
 import numpy as np
 
-from graphveil.errors import InputError, PrivacyError
-from graphveil.exchange.memory import OWNER_ONLY, SENT, Memory, what_is_drawn
+from graphveil.errors import PrivacyError
+from graphveil.exchange.drawn import Drawn
+from graphveil.exchange.memory import SENT, Memory, what_is_drawn
 from graphveil.exchange.wire import Stage
 from graphveil.privacy.local import Part
 from graphveil.privacy.mechanisms import mechanism_to_json
 
 FIELDS = {Part.FEATURES: ("features",), Part.LABELS: ("label",), Part.EDGES: ("counts", "contacts", "degree")}
-AT_ONCE = 500
 
 
 class Sent:
@@ -31,13 +29,12 @@ class Sent:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.path = memory.path / SENT
+        self._drawn = Drawn(memory.path / SENT)
 
     def recall(self, stage: Stage, digests: np.ndarray) -> list[tuple[dict[str, object], frozenset[str]]]:
         """What was made before for each of these records, and what of it: parts, or rounds on contacts."""
         laws = laws_of(stage)
-        with closing(self._open()) as store:
-            each = {what: self._read(store, what, digests) for what in laws}
+        each = {what: self._drawn.read(what, digests) for what in laws}
         found = []
         for digest in digests.tolist():
             told: dict[str, object] = {}
@@ -68,65 +65,19 @@ class Sent:
             names = _fields(what)
             for at in np.flatnonzero(new).tolist():
                 part = {name: bodies[at][name] for name in names if name in bodies[at]}
-                rows.append(
-                    (what, _key(int(digests[at])), law, json.dumps(part, sort_keys=True, separators=(",", ":")))
-                )
-        with closing(self._open()) as store, store:
-            try:
-                store.executemany("INSERT INTO drawn VALUES (?, ?, ?, ?)", rows)
-            except sqlite3.IntegrityError:
-                raise PrivacyError("another process is randomising the same records: run this again") from None
-
-    def refuse_again(self, what: str, digests: np.ndarray) -> None:
-        """An error if one of these records was drawn for a service."""
-        with closing(self._open()) as store:
-            again = len(self._read(store, what, digests))
-        if again:
-            raise PrivacyError(
-                f"{again} of {len(digests)} records have been randomised already ({what}, for a service): send them there again "
-                f"(--to), a second draw would spend the budget again. {self.memory.path} remembers"
-            )
-
-    def _read(self, store: sqlite3.Connection, what: str, digests: np.ndarray) -> dict[int, tuple[str, str]]:
-        found: dict[int, tuple[str, str]] = {}
-        keys = [_key(digest) for digest in digests.tolist()]
-        for start in range(0, len(keys), AT_ONCE):
-            some = keys[start : start + AT_ONCE]
-            asked = f"SELECT who, law, body FROM drawn WHERE what = ? AND who IN ({','.join('?' * len(some))})"
-            for who, law, body in store.execute(asked, (what, *some)):
-                found[int.from_bytes(who, "little")] = (law, body)
-        return found
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            if not self.path.exists():
-                self.path.touch(OWNER_ONLY)
-            store = sqlite3.connect(self.path, timeout=30)
-            store.execute("PRAGMA journal_mode=WAL")
-            store.execute("PRAGMA synchronous=FULL")
-            store.execute(
-                "CREATE TABLE IF NOT EXISTS drawn (what TEXT, who BLOB, law TEXT, body TEXT, PRIMARY KEY (what, who)) "
-                "WITHOUT ROWID"
-            )
-            return store
-        except (sqlite3.Error, OSError) as error:
-            raise InputError(f"{self.path} cannot be used as a memory: {error}") from None
+                rows.append((what, int(digests[at]), law, json.dumps(part, sort_keys=True, separators=(",", ":"))))
+        self._drawn.write(rows)
 
 
 def laws_of(stage: Stage) -> dict[str, str]:
     """What a stage draws (or sends in the clear), and by which law."""
     found = {}
     for round in stage.rounds:
-        law = json.dumps(
-            [mechanism_to_json(round.randomizer), stage.heard if round.part is Part.EDGES else ""], sort_keys=True
-        )
+        heard = stage.heard if round.part is Part.EDGES else ""
+        law = json.dumps([mechanism_to_json(round.randomizer), heard], sort_keys=True)
         found[what_is_drawn(round)] = hashlib.sha256(law.encode()).hexdigest()
     return found | {f"raw-{part.value}": "raw" for part in Part if stage.raw(part)}
 
 
 def _fields(what: str) -> tuple[str, ...]:
     return FIELDS[Part(what.removeprefix("raw-").partition("-")[0])]
-
-
-def _key(digest: int) -> bytes:
-    return digest.to_bytes(8, "little")

@@ -40,6 +40,11 @@ def kprop(matrix: sp.csr_matrix, rows: Array, steps: int) -> Array:
     return rows
 
 
+def propagated(rows: Array, edge_index: np.ndarray, steps: int) -> Array:
+    """KProp of rows over the (symmetrised) public graph, in single precision."""
+    return kprop(normalised(edge_index, len(rows), self_loops=False).astype(np.float32), rows, steps)
+
+
 def likelihood_rows(reports: np.ndarray, channel: Array) -> Array:
     """L[i, c] = P(report_i | class c), scaled to sum 1; 1/k where there is no report (-1)."""
     classes = channel.shape[0]

@@ -75,7 +75,7 @@ class NetworkPredictor(ReportsPredictor):
         from graphveil.learn.backbones import build_backbone
         from graphveil.learn.graph_training import edges_for
         from graphveil.methods.common.backbone_training import mixed, scaled
-        from graphveil.methods.common.propagated_training import propagated
+        from graphveil.methods.common.denoise import propagated
 
         told, classes = self.options, int(self.facts["classes"])
         network = build_backbone(told.backbone, len(self.mean), told.hidden, classes, told.dropout)

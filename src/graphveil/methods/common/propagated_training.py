@@ -25,7 +25,7 @@ from graphveil.methods.common.backbone_training import (
     scaled,
     standardised,
 )
-from graphveil.methods.common.denoise import kprop, normalised
+from graphveil.methods.common.denoise import propagated
 from graphveil.methods.common.network_predictor import NetworkPredictor, parts_in_the_clear
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
@@ -93,8 +93,3 @@ class PropagatedTraining(PropagationOptions):
         kept = runs[best].until(self.epochs)
         facts = {"loss": best[1], "validation_loss": kept.validation_loss, "epoch": kept.epoch}
         return kept, facts | ({"inputs": best[0]} if len(candidates) > 1 else {})
-
-
-def propagated(rows: Array, edge_index: np.ndarray, steps: int) -> Array:
-    """KProp over the (symmetrised) graph."""
-    return kprop(normalised(edge_index, len(rows), self_loops=False).astype(np.float32), rows, steps)
