@@ -7,40 +7,44 @@ sent in the clear, because this collection (method ``local``, edges raw) says so
 """
 
 import json
+import math
 import os
+import pathlib
 import secrets
 import sys
 import time
 import urllib.error
 import urllib.request
 
+MOST = 4.0  # the epsilon that this device allows
 url, token, name, label, *contacts = sys.argv[1:]
 stage = json.load(urllib.request.urlopen(url))["protocol"]["stages"]["first"]
-asked = stage["rounds"]["labels"]
-if asked["kind"] != "label-response" or asked["epsilon"] > 4 or stage["raw"] != ["edges"] or len(stage["rounds"]) > 1:
+keep, classes = stage["rounds"]["labels"]["keep"], stage["rounds"]["labels"]["classes"]
+odds = (
+    keep * (classes - 1) / (1 - keep)
+)  # of the truth against any other class: e^epsilon, whatever the protocol calls it
+if odds > math.exp(MOST) or stage["raw"] != ["edges"] or list(stage["rounds"]) != ["labels"]:
     sys.exit("this collection asks for more than this device gives")
 
 memory = f"device-{name}.json"
 if not os.path.exists(memory):
-    keep = secrets.randbelow(2**53) < asked["keep"] * 2**53  # the truth with this probability, else any other class
-    others = [c for c in range(asked["classes"]) if c != int(label)]
-    report = {"id": name, "label": int(label) if keep else secrets.choice(others), "contacts": contacts}
+    truth, others = int(label), [c for c in range(classes) if c != int(label)]
+    told = truth if secrets.randbelow(2**53) < keep * 2**53 else secrets.choice(others)
     with open(memory + ".part", "w") as file:
-        file.write(json.dumps(report))
+        file.write(json.dumps({"id": name, "label": told, "contacts": contacts}))
+        file.flush()
         os.fsync(file.fileno())
     os.replace(memory + ".part", memory)
 
 headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
+request = urllib.request.Request(url + "/reports", pathlib.Path(memory).read_bytes(), headers)
 for wait in (0, 1, 2, 4, 8, 16):
     time.sleep(wait * (0.5 + secrets.randbelow(1000) / 1000))
     try:
-        with open(memory, "rb") as file:
-            print(
-                urllib.request.urlopen(urllib.request.Request(url + "/reports", file.read(), headers)).read().decode()
-            )
-        break
+        sys.exit(print(urllib.request.urlopen(request).read().decode()))
     except urllib.error.HTTPError as error:
         if error.code not in (429, 500, 502, 503, 504):
             sys.exit(f"refused: {error.code} {error.read().decode()}")
     except OSError:
         continue
+sys.exit("the service is away: run this again")

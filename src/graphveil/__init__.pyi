@@ -37,6 +37,7 @@ from .methods.lga_pgnn.baselines import DegreeGnn as DegreeGnn
 from .methods.lga_pgnn.baselines import LapGnn as LapGnn
 from .methods.lga_pgnn.baselines import RandGnn as RandGnn
 from .methods.lga_pgnn.baselines import RandomFeaturesGnn as RandomFeaturesGnn
+from .methods.linkx import Linkx as Linkx
 from .methods.local import LocalRecipe as LocalRecipe
 from .methods.lpgnn import Lpgnn as Lpgnn
 from .methods.mlp import Mlp as Mlp

@@ -58,7 +58,9 @@ SOUND = [
 ]
 PUBLISHED = [
     DpMlp(mode="published", epochs=4, hidden=8, batch_size=5),
-    Gap(mode="published", hidden=8, epochs=2),
+    Gap(mode="published", hidden=8, epochs=2, max_degree=1),
+    EdgeRand(mode="published", epochs=2, hidden=4),
+    DpSage(mode="published", epochs=2, hidden=4, max_degree=1, message_clip=0.05),
     Dpar(mode="published", hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
     NipGnn(mode="published", hidden=4, epochs=2, max_degree=20),
 ]

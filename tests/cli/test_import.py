@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -100,3 +101,48 @@ def test_malformed_tables_end_in_a_file_or_in_one_line_with_exit_code_2(
     else:
         assert code == 2 and err.count("graphveil: error: ") == 1 and "\n" not in err
         assert not (tmp_path / "my.npz").exists()
+
+
+def tables(folder, mark=",", header=True, ending="csv"):
+    people = [("id", "kind", "age", "town"), *((f"p{n}", "ab"[n % 2], 20 + n, "x") for n in range(6))]
+    edges = [*([("payer", "payee", "amount")] if header else []), *((f"p{n}", f"p{n + 1}", 10 * n) for n in range(5))]
+    for name, rows in (("people", people), ("edges", edges)):
+        (folder / f"{name}.{ending}").write_text("".join(mark.join(map(str, row)) + "\n" for row in rows))
+    flags = ("--label", "kind=a|b", "--features", "age=0..100", "--out", folder / "graph.npz")
+    return ("import", "--edges", folder / f"edges.{ending}", "--nodes", folder / f"people.{ending}", *flags)
+
+
+@pytest.mark.parametrize(("mark", "said"), [(",", ""), (";", "semicolons"), ("|", "bars"), ("\t", "tabs")])
+def test_delimiters_are_found_and_said(graphveil, tmp_path, mark, said):
+    code, out, err = graphveil(*tables(tmp_path, mark))
+    assert code == 0, err
+    assert (
+        "6 nodes, 5 edges, 1 features, 2 classes" in out and (said in out) and ("between columns" in out) == bool(said)
+    )
+
+
+def test_columns_that_are_not_used_are_listed(graphveil, tmp_path):
+    out = graphveil(*tables(tmp_path))[1]
+    assert "not used, columns of edges.csv: amount: a contact is there or not, weights are not used" in out
+    assert "not used, columns of people.csv: town" in out
+    body = json.loads(graphveil(*tables(tmp_path), "--json")[1])
+    assert len(body["unused"]) == 2 and body["assumed"] == []
+
+
+def test_a_first_line_of_numbers_is_no_header(graphveil, tmp_path):
+    (tmp_path / "edges.csv").write_text("0,1\n1,2\n2,3\n")
+    code, out, _ = graphveil("import", "--edges", tmp_path / "edges.csv", "--out", tmp_path / "g.npz")
+    assert code == 0 and "4 nodes, 3 edges" in out and "no line with the names of the columns" in out
+    out = graphveil("import", "--edges", tmp_path / "edges.csv", "--out", tmp_path / "g.npz", "--header")[1]
+    assert "3 nodes, 2 edges" in out and "no line with" not in out
+
+
+def test_ids_are_saved_as_the_ending_says(graphveil, tmp_path):
+    asked = tables(tmp_path)
+    for ending in ("csv", "parquet"):
+        assert graphveil(*asked, "--save-ids", tmp_path / f"ids.{ending}")[0] == 0
+    named = pq.read_table(tmp_path / "ids.parquet").to_pydict()
+    lines = (tmp_path / "ids.csv").read_text().splitlines()
+    assert [line.split(",")[1].strip('"') for line in lines[1:]] == named["id"] == [f"p{n}" for n in range(6)]
+    code, _, err = graphveil(*asked, "--save-ids", tmp_path / "ids.xlsx")
+    assert code == 2 and "--save-ids writes .csv or .parquet" in err

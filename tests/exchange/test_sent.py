@@ -15,7 +15,8 @@ from graphveil.exchange.randomizers import LabelHistogram, LabelResponse, MultiB
 from graphveil.exchange.records import Records
 from graphveil.exchange.round import Round
 from graphveil.exchange.upload import Service, Upload
-from graphveil.exchange.wire import parsed, record_of
+from graphveil.exchange.wire import WireRecord, parsed, record_of
+from graphveil.exchange.wire_reports import Columns
 from graphveil.graph.formats.tables import TableFile
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import Local, Part
@@ -124,3 +125,13 @@ def test_a_protocol_survives_the_way():
     assert PROTOCOL.to_json()["stages"]["first"]["rounds"]["labels"]["keep"] == LABELS.randomizer.keep
     with pytest.raises(InputError, match="no protocol"):
         Protocol.from_json({"schema": "other"})
+
+
+def test_a_few_records_are_checked_in_full_and_many_as_sparse_rows_with_the_same_result():
+    """So many attributes are reported by 1 or -1; another number, or another number of them, is refused."""
+    stage = PROTOCOL.stage()
+    chosen = FEATURES.randomizer.m
+    good = WireRecord("a", tuple(range(chosen)), (1.0,) * chosen)
+    bad = [WireRecord("b", (0,), (0.5,)), WireRecord("c", (), ()), WireRecord("d", (0, 1, 2), (1.0, 1.0, -1.0))]
+    found = [Columns.of([good, *bad], stage, sparse=sparse).refused(stage) for sparse in (True, False)]
+    assert found[0] == found[1] and 0 not in found[0] and {1, 2} <= {*found[0]}

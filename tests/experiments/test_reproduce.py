@@ -94,6 +94,20 @@ def test_the_table_has_every_column_and_names_every_promise():
     assert "node, our own (roster): level node, adjacency record" in notes and "95 % confidence interval" in notes
 
 
+def test_rows_of_an_earlier_version_stand_in_the_table_and_the_present_one_goes_first():
+    from dataclasses import replace
+
+    paper, (entry,) = find("nip-gnn/table3")
+    asked = reproduction(paper, entry, data=["cora"], seeds=1, methods=["nip-gnn"])
+    assert [line.cell.method for line in asked.lines] == ["nip-gnn"]
+    early = [row_of(replace(run, version="0.0.9"), 0.2) for run in asked.runs]
+    assert compared(asked, early).body[0][3] == "20.0" and compared(asked, []).body[0][3] == ""
+    both = [*early, *(row_of(run, 0.3) for run in asked.runs)]
+    assert compared(asked, both).body[0][3] == compared(asked, both[::-1]).body[0][3] == "30.0"
+    with pytest.raises(InputError, match="prints no method"):
+        reproduction(paper, entry, methods=["gap2"])
+
+
 def test_verdicts_allow_for_both_spreads():
     cell = Cell("cora", "gap", "", "node", "16", "accuracy", 60.0, 1.0, "")
     line = Line(cell, runs={"published": []})

@@ -70,6 +70,12 @@ def test_other_figures_keep_limits_as_they_stand(tmp_path):
     ]
 
 
+def test_a_limit_on_the_accuracy_has_no_allowance(tmp_path):
+    asked = targets(tmp_path, "cora,60", head="dataset,at_least\n")
+    assert [against(rows([value] * 2), asked)[1] for value in (0.601, 0.599)] == [0, 1]
+    assert against(rows([0.601] * 2), asked)[0].body[0][6:9] == ("60.1 ± 0.0", "at least 60", "yes")
+
+
 def test_every_committed_specification_can_run_and_meets_its_targets_somewhere():
     from pathlib import Path
 

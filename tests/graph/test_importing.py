@@ -57,9 +57,9 @@ def test_tables_become_a_graph_with_declared_columns(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = run(tmp_path)
-    assert result == Imported(
-        nodes=4, edges=3, features=4, classes=2, unlabelled=1, duplicates=0, self_loops=0, unknown=0, notes=()
-    )
+    sizes = {"nodes": 4, "edges": 3, "features": 4, "classes": 2, "unlabelled": 1}
+    unused = ("not used, columns of nodes.csv: city",)
+    assert result == Imported(**sizes, duplicates=0, self_loops=0, unknown=0, notes=(), unused=unused)
     data = read_npz(tmp_path / "out.npz")
     assert data.x.tolist() == [[0.25, 1, 0, 0], [0.5, 0, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0]]
     assert data.y.tolist() == [0, 1, -1, 0] and data.num_classes == 2 and not data.directed

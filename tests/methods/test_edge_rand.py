@@ -107,3 +107,13 @@ def test_saved_networks_predict_the_same(small, tmp_path):
         model.save(tmp_path / str(number))
         again = gv.load_model(tmp_path / str(number))
         assert torch.equal(model.predict_proba(small), again.predict_proba(small))
+
+
+def test_the_published_graph_is_about_as_dense_as_the_true_one_and_an_edge_costs_twice(cora):
+    model = EdgeRand(mode="published", epochs=1).fit(cora, gv.EdgeLevel(1.0), seed=0)
+    assert abs(model.predictor.arcs.shape[1] / cora.num_edges - 1) < 0.1
+    assert model.certificate.epsilon == pytest.approx(2.0, rel=1e-3) and [g.code for g in model.certificate.gaps] == [
+        "A1"
+    ]
+    directed = EdgeRand(mode="published", epochs=1).plan(gv.PublicFacts.of(cora), gv.EdgeLevel(1.0, directed=True))
+    assert directed.epsilon() == pytest.approx(1.0, rel=1e-3)

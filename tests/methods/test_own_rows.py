@@ -18,13 +18,14 @@ BOUNDED = gv.NodeLevel(4.0, adjacency="bounded-degree", max_degree=12)
 K = gv.KNeighborLevel(5, 4.0)
 ONE_ROW_EACH = {
     "dpdgc k-neighbor": (gv.Dpdgc(steps=2, code_steps=2), K, {"table"}),
+    "dpdgc own lists": (gv.Dpdgc(steps=2, code_steps=2), gv.NodeLevel(4.0), {"table"}),
     "dpdgc published": (gv.Dpdgc(mode="published", hidden=4, width=4, epochs=1), K, {"table"}),
     "gap bounded-degree": (gv.Gap(steps=2), BOUNDED, {"hop1", "hop2"}),
     "gap published": (gv.Gap(mode="published", hidden=4, epochs=1), K, {"hop1", "hop2"}),
     "dp-sage bounded-degree": (gv.DpSage(steps=2), BOUNDED, {"table"}),
 }
 COVERED = {
-    "dpdgc record": (gv.Dpdgc(steps=2, code_steps=2), gv.NodeLevel(4.0)),
+    "dpdgc record": (gv.Dpdgc(steps=2, code_steps=2, rows="listed-by"), gv.NodeLevel(4.0)),
     "gap k-neighbor": (gv.Gap(steps=2), K),
     "dp-sage record": (gv.DpSage(steps=2), gv.NodeLevel(4.0)),
 }
@@ -54,7 +55,7 @@ def table_of(data, arcs):
     """The clean table of random codes of one number each (1 or -1) along these arcs, and the model."""
     data, recorder = data.clone(), Recorder()
     data.edge_index = torch.as_tensor(arcs)
-    model = fitted(data, gv.Dpdgc(steps=2, codes="random", width=1), K, tape=recorder)
+    model = fitted(data, gv.Dpdgc(steps=2, codes="random", width=1, rows="listed-by"), K, tape=recorder)
     return next(event.clean for event in recorder.events if event.name == "table"), model
 
 

@@ -394,7 +394,7 @@ def test_people_who_came_later_have_no_code_and_get_their_own_prediction(data):
     with pytest.raises(InputError, match="came later"):
         model.predict(larger, access="charge")
     with pytest.raises(InputError, match="say nothing about another"):
-        gv.DpMlp(steps=2).fit(data, RECORD, seed=0).predict(larger)
+        gv.Gap(hops=1).fit(data, RECORD, seed=0).predict(larger)
     fewer = data.subgraph(torch.arange(n) > 0)
     with pytest.raises(InputError, match="say nothing about another"):
         model.predict(fewer)
@@ -410,7 +410,7 @@ def test_people_who_came_later_are_found_behind_the_others_by_their_ids(data):
     order = np.random.default_rng(0).permutation(n + 2)
     graph = validate(larger).reordered(order)
     assert torch.allclose(model.predict_proba(graph), expected[torch.from_numpy(order)], atol=1e-12)
-    larger.ids = [*data.ids[1:], "new", "newer", "newest"]
+    larger.ids = [f"stranger {i}" for i in range(n + 2)]
     with pytest.raises(InputError, match="not in the training data"):
         model.predict(larger)
 

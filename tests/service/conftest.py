@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -24,12 +25,16 @@ CLASSES = 3
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """The URL of a PostgreSQL server without databases of ours."""
+def postgres():
+    """The URL of a PostgreSQL server without databases of ours.
+
+    For root it runs as another user, who must get to its folder: pytest keeps its own folders shut.
+    """
     pgserver = pytest.importorskip("pgserver", reason="pgserver is not installed: no PostgreSQL to test with")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="graphveil-postgres-", ignore_cleanup_errors=True) as folder:
+        server = pgserver.get_server(folder, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

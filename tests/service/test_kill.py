@@ -93,7 +93,10 @@ def test_after_kill_9_every_acknowledged_report_is_there_once(store, url, kills)
         stop.set()
         for thread in threads:
             thread.join()
-        service.kill()
+        service.process.terminate()  # and this time it is asked to stop
+        ended = service.process.wait(30)
+        service.process.stdout.close()
+    assert ended == 0
     names = [name for one in acknowledged for name in one]
     with store.reading() as connection:
         stored = [row.record for row in connection.execute(select(reports.c.record))]

@@ -11,7 +11,7 @@ from hypothesis.errors import Unsatisfiable
 from graphveil.service.app import create_app
 from tests.service.conftest import Caller, unlimited
 
-EXAMPLES = int(os.environ.get("GRAPHVEIL_FUZZ", "3"))
+EXAMPLES = int(os.environ.get("GRAPHVEIL_FUZZ", "2"))
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
 

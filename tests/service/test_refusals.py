@@ -164,6 +164,16 @@ def test_a_body_that_does_not_say_its_length_is_cut_off(service):
     assert found.status_code == 413 and stored(service) == [0, 0]
 
 
+def test_nobody_makes_the_service_read_a_huge_body(service):
+    huge = b'{"name": "' + b"a" * (9 << 20) + b'"}'
+    for token in (None, "operator"):
+        for path in ("/v1/collections", "/v1/collections/demo/jobs", "/v1/collections/demo/predict"):
+            assert service("POST", path, token, content=huge).status_code == 413
+            found = service("POST", path, token, content=(huge[:1_000_000] for _ in range(20)))
+            assert found.status_code in (400, 401, 413), path  # 401: not a byte of it was read
+    assert len(service("GET", "/v1/collections").json()) == 1
+
+
 def test_tokens_that_are_no_good(service):
     east = service.tokens["east"]
     revoked = create_token(service.store, "holder", "north")

@@ -13,6 +13,7 @@ from graphveil.exchange.wire_reports import Columns
 from graphveil.privacy.noise import Noise
 from graphveil.service.jobs import create_job, read_job
 from graphveil.service.schema import jobs
+from graphveil.service.tokens import create_token
 from graphveil.service.worker import work
 from tests.service.conftest import lines_of
 
@@ -53,6 +54,29 @@ def test_from_reports_to_scores_of_newcomers_with_their_certificate(service, peo
     assert service.send([{"id": "p299", "contacts": []}]).json()["stored"] == 1  # the question was not kept
     known = service("GET", "/v1/collections/demo/predictions", "west", params={"id": ["p3", "p200"]})
     assert [one["id"] for one in known.json()["predictions"]] == ["p3", "p200"]
+
+
+def test_where_no_promise_holds_everybody_asks_about_their_own_records_only(service, people):
+    service.create(options={"epochs": 2})
+    service.send(lines_of(people, 0, 100)[:50], seeded=True)
+    service.send(lines_of(people, 0, 100)[50:], "west")
+    assert train(service).state == "done"
+    assert not service("GET", "/v1/collections/demo/certificate").json()["holds"]
+
+    def asked(role, *ids):
+        return service("GET", "/v1/collections/demo/predictions", role, params={"id": ids}).status_code
+
+    assert [asked("east", "p1", "p2"), asked("east", "p1", "p80"), asked("analyst", "p1")] == [200, 403, 403]
+    device = create_token(service.store, "holder", "east", record="p1")
+    assert [asked(device, "p1"), asked(device, "p2")] == [200, 403]
+    line, headers = json.dumps({"id": "late", "contacts": ["p1"]}), {"Content-Type": "application/x-ndjson"}
+    predict = lambda role: service("POST", "/v1/collections/demo/predict", role, content=line, headers=headers)
+    assert [predict("east").status_code, predict("operator").status_code, predict(device).status_code] == [
+        200,
+        403,
+        422,
+    ]
+    assert "no promise holds" in predict("east").json()["audience"]
 
 
 def test_the_same_report_again_is_acknowledged_and_counted_once(service):

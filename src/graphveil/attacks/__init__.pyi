@@ -19,6 +19,9 @@ from .models import MODELS as MODELS
 from .pairs import Edges as Edges
 from .pairs import Pairs as Pairs
 from .pairs import sample_pairs as sample_pairs
+from .published_api import PUBLISHED_STEP as PUBLISHED_STEP
+from .published_api import has_published_api as has_published_api
+from .published_api import published_api as published_api
 from .target import Knowledge as Knowledge
 from .target import Perturbation as Perturbation
 from .target import TorchTarget as TorchTarget

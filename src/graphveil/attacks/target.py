@@ -212,13 +212,27 @@ def released(rows: Any, randomizer: Any, seed: int | None) -> tuple[Any, str]:
 
 
 def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
-    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person."""
+    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person.
+
+    LGA-PGNN's readings of the piecewise mechanism, on -1..1: ``piecewise-algorithm`` (every attribute with epsilon),
+    ``piecewise-raw`` and ``piecewise-zero`` (m* of them with epsilon/m each); ``piecewise-algorithm:500`` for another m.
+    """
     from graphveil.exchange import randomizers
+
+    name, _, number = name.partition(":")
+    if number and not (number.isdigit() and int(number) and name.startswith("piecewise-")):
+        raise InputError(f"--reports {name}:{number}: only readings of piecewise take m, e.g. piecewise-raw:10")
+
+    def read(rest: str, each: str, sampled: str) -> Any:
+        return randomizers.Piecewise(epsilon, width, -1.0, 1.0, int(number) if number else sampled, 1.0, rest, each)
 
     known: dict[str, Callable[[], Any]] = {
         "multi-bit": lambda: randomizers.MultiBit(epsilon, width),
         "direction": lambda: randomizers.Direction(epsilon, width, projected=None if width <= 128 else 64),
         "piecewise": lambda: randomizers.Piecewise(epsilon, width, lower=0.0, upper=1.0),
+        "piecewise-algorithm": lambda: read("raw", "eps", "all"),
+        "piecewise-raw": lambda: read("raw", "eps_over_m", "paper"),
+        "piecewise-zero": lambda: read("zero", "eps_over_m", "paper"),
         "laplace": lambda: randomizers.LaplaceRows(epsilon, width),
     }
     if name not in known:

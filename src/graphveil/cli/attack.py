@@ -38,7 +38,11 @@ class GameFlags:
         flag("--nodes N", "So many edges and non-edges (lists: victims), or for density pairs among N nodes."),
     ] = None
     reports: Annotated[
-        str | None, flag("--reports", "The attacker holds reports: multi-bit, direction, piecewise or laplace.")
+        str | None,
+        flag(
+            "--reports",
+            "The attacker holds reports: multi-bit, direction, laplace, piecewise or a reading of it, piecewise-algorithm|raw|zero[:m].",
+        ),
     ] = None
     attribute: Annotated[str, flag("--attribute", "attribute-inference: the hidden column, by name or number.")] = (
         "Alternative"
@@ -114,11 +118,17 @@ class Attempt:
         return victim.model or victim.method.fit(self.data, victim.promise, seed=self.seed, progress=self.progress)
 
     def link_teller(self) -> attacks.AttackResult:
-        pairs = self.pairs()
-        return attacks.LinkTeller().run(self.model(), self.data, pairs, **self.coins)
+        pairs, model = self.pairs(), self.model()
+        if attacks.has_published_api(model):
+            target, asked = attacks.published_api(model)
+            return attacks.LinkTeller(attacks.PUBLISHED_STEP).run(target, asked, pairs, **self.coins)
+        return attacks.LinkTeller().run(model, self.data, pairs, **self.coins)
 
     def lsa2(self) -> attacks.AttackResult:
         pairs, model, victim = self.pairs(), self.model(), self.victim
+        if attacks.has_published_api(model):
+            target, asked = attacks.published_api(model)
+            return attacks.Lsa2(self.game.distance).run(target, asked, pairs, seed=self.seed or 0)
         reference = None
         if not self.game.no_reference and victim.model is None:
             reference = attacks.posteriors_without_edges(victim.method, victim.promise, self.data, self.seed)

@@ -31,14 +31,20 @@ def import_tables(
     directed: Annotated[
         bool, flag("--directed", "Keep the direction: the source's own list names the target.")
     ] = False,
-    delimiter: Annotated[str | None, flag("--delimiter", "Of text tables. Default: comma, tab for .tsv.")] = None,
+    delimiter: Annotated[str | None, flag("--delimiter", "Of text tables. Default: as in the first lines.")] = None,
     encoding: Annotated[str, flag("--encoding", "Of text tables.")] = "utf8",
     header: Annotated[
-        bool, flag("--header/--no-header", "Whether the edge table's first line names its columns.")
-    ] = True,
+        bool | None,
+        flag(
+            "--header/--no-header",
+            "Whether the edge table's first line names its columns. Default: unless it is numbers.",
+        ),
+    ] = None,
     on_missing: Annotated[str, flag("--on-missing raise|zero", "Empty or NaN features.")] = "raise",
     drop_unknown: Annotated[bool, flag("--drop-unknown", "Drop edges to identifiers without a node.")] = False,
-    save_ids: Annotated[Path | None, flag("--save-ids FILE", "Write node numbers and identifiers (.parquet).")] = None,
+    save_ids: Annotated[
+        Path | None, flag("--save-ids FILE", "Write node numbers and identifiers (.csv or .parquet).")
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Import an edge table and a node table into one .npz graph file."""
@@ -73,5 +79,7 @@ def import_tables(
         f"{result.nodes} nodes, {result.edges} edges, {result.features} features, {result.classes} classes "
         f"({result.unlabelled} nodes without label) -> {out} in {body['seconds']} s"
     )
+    for line in (*result.assumed, *result.unused):
+        typer.echo(line)
     for note in result.notes:
         typer.echo(f"assumption: {note}")

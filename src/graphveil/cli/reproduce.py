@@ -28,6 +28,9 @@ def reproduce(
         str | None, typer.Argument(metavar="PAPER[/TABLE|/FIGURE]", help="Such as dpdgc/table2; none: list the papers.")
     ] = None,
     datasets: Annotated[str | None, flag("--datasets NAMES", "Only these, with commas.")] = None,
+    methods: Annotated[
+        str | None, flag("--methods NAMES", "Only lines printed under these names, with commas.")
+    ] = None,
     seeds: Annotated[str, flag("--seeds N|FIRST-LAST", "How many seeds, or which.")] = "3",
     quick: Annotated[bool, flag("--quick", "One seed, few data sets, without what takes longest.")] = False,
     columns: Annotated[
@@ -65,6 +68,7 @@ def reproduce(
             raise InputError(f"--columns {name}: known are {', '.join(COLUMNS)}")
     sets = None if datasets is None else [name.strip() for name in datasets.split(",")]
     how: dict[str, Any] = {"seeds": int(seeds) if seeds.isdigit() else seeds, "quick": quick, "columns": named}
+    how["methods"] = None if methods is None else opt.several(methods)
     kept = None if stored is None else read_rows(stored)
     opt.check_picture(figure)
     shown: list[Table] = []

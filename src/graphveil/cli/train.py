@@ -59,6 +59,9 @@ def train(
     holders: Annotated[
         int | None, flag("--holders N", "Level local: so many parties hold the vertices (default: one).")
     ] = None,
+    alignment: Annotated[
+        str, flag("--alignment A", "With --holders: shared (all edges are known) or none (those within a holder).")
+    ] = "shared",
     seed: opt.Seed = None,
     out: Annotated[Path | None, flag("--out DIR", "Folder for model, ledger and certificate.")] = None,
     sign: Annotated[
@@ -109,7 +112,8 @@ def train(
             chosen = settled(chosen, promise)
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
-            graph = chosen.validated(opt.load_data(str(data), seed, prepare, split), on_bad_rows)
+            loaded = opt.load_data(str(data), seed, prepare, split)
+            graph = chosen.validated(_known_edges(loaded, holders, alignment), on_bad_rows)
             check_weights(weights, graph.class_names, graph.classes)
             with _charged(budget, promise, out) as book:
                 promise = promise if book is None else book.completed(promise)
@@ -158,6 +162,19 @@ def _signer(path: Path) -> Callable[[Path], str]:
     from graphveil.runs.signing import sign_run, signing_key
 
     return partial(sign_run, key=signing_key(path))
+
+
+def _known_edges(data: Any, holders: int | None, alignment: str) -> Any:
+    """The data with the edges that the cloud gets from so many holders."""
+    if alignment not in ("shared", "none"):
+        raise InputError(f"--alignment takes shared or none, got {alignment!r}")
+    if alignment == "shared":
+        return data
+    if holders is None:
+        raise InputError("--alignment none is about several holders: give --holders N")
+    from graphveil.graph.data.preparation import prepare
+
+    return prepare(data, [f"holders:{holders}"])
 
 
 def _on_graph(

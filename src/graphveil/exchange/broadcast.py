@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.ipc
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Contacts
@@ -68,13 +69,33 @@ class Broadcast:
         return cls(ids, values, _asked(described(path)))
 
     def write(self, path: Path) -> None:
-        columns = {"bin": self.values} if self.values.ndim == 1 else {f"r{n}": c for n, c in enumerate(self.values.T)}
-        table = pa.table({"id": self.ids, **{name: np.ascontiguousarray(one) for name, one in columns.items()}})
         with draft(path) as beside:
-            pa.csv.write_csv(table, beside)
+            pa.csv.write_csv(self._table(), beside)
         if self.round is not None:
             body = {"schema": SCHEMA, "round": self.round.release(len(self.ids)).to_json(), "digest": self.digest}
             write_json(described(path), body)
+
+    def to_bytes(self) -> bytes:
+        """As a service sends it: an Arrow stream of ids and bins, or rows."""
+        sink = pa.BufferOutputStream()
+        table = self._table()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue())
+
+    @classmethod
+    def from_bytes(cls, content: bytes, round: Round | None = None) -> Broadcast:
+        try:
+            table = pa.ipc.open_stream(content).read_all()
+            values = [table[name].to_numpy() for name in table.column_names[1:]]
+            told = values[0] if table.column_names[1:] == ["bin"] else np.column_stack(values)
+            return cls(table["id"].combine_chunks().cast(pa.large_string()), told, round)
+        except (pa.ArrowException, ValueError, KeyError):
+            raise InputError("these bytes are no broadcast") from None
+
+    def _table(self) -> pa.Table:
+        columns = {"bin": self.values} if self.values.ndim == 1 else {f"r{n}": c for n, c in enumerate(self.values.T)}
+        return pa.table({"id": self.ids, **{name: np.ascontiguousarray(one) for name, one in columns.items()}})
 
     @cached_property
     def digest(self) -> str:

@@ -2,7 +2,7 @@
 
 A client reads it before anything is randomised and decides whether its owner allows that much; the server checks every report
 against it. Stages follow each other: ``first`` has all that hears nothing, every round after it hears a broadcast.
-Tests: ``tests/service/test_protocol.py``.
+Tests: ``tests/exchange/test_sent.py``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ Tests: ``tests/service/test_upload.py``, ``tests/exchange/test_sent.py``.
 from __future__ import annotations
 
 import http.client
-import io
 import json
 import random
 import time
@@ -68,14 +67,8 @@ class Service:
 
     def broadcast(self, protocol: Protocol, name: str) -> Broadcast:
         """What a round hears."""
-        import pyarrow as pa
-        import pyarrow.ipc
-
         _, content = self._call(f"/rounds/{quote(name, safe='')}/broadcast")
-        table = pa.ipc.open_stream(io.BytesIO(content)).read_all()
-        values = [table[column].to_numpy() for column in table.column_names[1:]]
-        told = values[0] if table.column_names[1:] == ["bin"] else np.column_stack(values)
-        return Broadcast(table["id"].combine_chunks(), told, next(r for r in protocol.rounds if r.name == name))
+        return Broadcast.from_bytes(content, next(round for round in protocol.rounds if round.name == name))
 
     def send(self, lines: list[bytes], stage: str = FIRST, seeded: bool = False) -> dict[str, Any]:
         """Send reports until they are acknowledged; what became of them."""

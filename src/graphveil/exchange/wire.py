@@ -6,7 +6,7 @@
 those of a reports file (``id``, ``f0, f1, ...``, ``label``, ``contacts`` separated by spaces, ``h0, h1, ...``, ``degree``).
 Nothing that arrives is trusted: a line that is not such a record is a :class:`Defect`, and the reason never quotes a value. A
 record has one canonical form (:meth:`WireRecord.body`), so that a repeated one is recognised byte for byte.
-Tests: ``tests/service/test_wire.py``.
+Tests: ``tests/service/test_refusals.py``.
 """
 
 from __future__ import annotations

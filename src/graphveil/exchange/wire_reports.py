@@ -1,6 +1,6 @@
 """Records of the wire as columns: checked by the randomizers that are said to have made them, and read like a reports file.
 
-Tests: ``tests/service/test_wire.py``.
+Tests: ``tests/service/test_refusals.py``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,15 @@ class Columns:
     degrees: np.ndarray | None
 
     @classmethod
-    def of(cls, records: Sequence[WireRecord], stage: Stage) -> Columns:
+    def of(cls, records: Sequence[WireRecord], stage: Stage, *, sparse: bool = True) -> Columns:
+        """``sparse``: whether features are; a few rows are checked more quickly in full."""
         asked = stage.fields
         features: Any = None
-        if "features" in asked:
+        if "features" in asked and not sparse:
+            features = np.zeros((len(records), stage.attributes))
+            for row, record in zip(features, records, strict=True):
+                row[list(record.at or ())] = record.values
+        elif "features" in asked:
             sizes = [len(record.at or ()) for record in records]
             starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
             at = np.fromiter((place for record in records for place in record.at or ()), np.int64, starts[-1])
@@ -104,7 +109,7 @@ class WireReports(ReportsFile):
     def of(cls, columns: Columns, stage: Stage, holder: str, seeded: bool) -> WireReports:
         features = "features" in stage.fields
         return cls(
-            Path(f"{holder}, {stage.name}"),
+            Path(f"{holder}, {stage.name}{', seeded' if seeded else ''}"),
             pa.table({}),
             holder,
             len(columns.ids),

@@ -6,9 +6,10 @@ Each column has its own promise, which may differ from the paper's: the notes be
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphveil import __version__
 from graphveil.errors import InputError
 from graphveil.experiments.expand import expand
 from graphveil.experiments.papers import COLUMNS, Cell, Column, ColumnName, Entry, Paper, Setting
@@ -60,16 +61,24 @@ def reproduction(
     seeds: Any = 3,
     quick: bool = False,
     columns: Sequence[ColumnName] = COLUMNS,
+    methods: Sequence[str] | None = None,
 ) -> Reproduction:
-    """What an entry asks for; a quick look has one seed, few data sets and leaves out what takes longest."""
+    """What an entry asks for; a quick look has one seed, few data sets and leaves out what takes longest.
+
+    ``methods``: only the lines that are printed under these names.
+    """
     known = [*entry.data, *entry.missing]
     for name in data or ():
         if name not in known:
             raise InputError(f"{paper.key}/{entry.id} has no data set {name!r}; it has: {', '.join(known)}")
+    named = list(dict.fromkeys(cell.method for cell in paper.cells(entry)))
+    for name in methods or ():
+        if name not in named:
+            raise InputError(f"{paper.key}/{entry.id} prints no method {name!r}; it has: {', '.join(named)}")
     chosen = list(data or (entry.data[:QUICK_DATA] if quick else known))
     lines = []
     for cell in paper.cells(entry):
-        if cell.dataset not in chosen or cell.metric != entry.metric:
+        if cell.dataset not in chosen or cell.metric != entry.metric or cell.method not in (methods or named):
             continue
         setting = entry.setting_of(cell)
         line = Line(cell, _reason(entry, cell), _unpublished(setting, cell))
@@ -134,11 +143,11 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
 
 def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
     """The table: printed, published mode, difference, sound mode, our own method, verdict."""
-    by_id = {row["id"]: row for row in rows}
+    kept = Kept(rows)
     head = ("data", "setting", "printed", "published mode", "difference", "sound mode", "our own", "verdict")
     body, notes = [], []
     for line in found.lines:
-        groups = {name: _group(runs, by_id) for name, runs in line.runs.items()}
+        groups = {name: kept.group(runs) for name, runs in line.runs.items()}
         estimates = {name: _estimate(group, line.metrics[name]) for name, group in groups.items()}
         shown = {name: _shown(groups[name], estimates[name]) for name in groups}
         for name, group in groups.items():
@@ -177,16 +186,26 @@ def verdict(line: Line, published: Estimate | None) -> str:
     return ("above print" if apart > 0 else "below print") + doubt
 
 
-def stored(line: Line, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """By column, what the runs of a line measured."""
-    by_id = {row["id"]: row for row in rows}
-    groups = {name: _group(runs, by_id) for name, runs in line.runs.items()}
-    return {name: group.all_values(line.metrics[name]) for name, group in groups.items() if group is not None}
+class Kept:
+    """Rows by what was run, whichever version of the package ran it: the tables of a release outlive the next one."""
 
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._by_id = {row["id"]: row for row in rows}
+        self._versions = dict.fromkeys([__version__, *(str(row.get("version")) for row in self._by_id.values())])
 
-def _group(runs: Sequence[Run], by_id: Mapping[str, Mapping[str, Any]]) -> Group | None:
-    found = tuple(by_id[run.id] for run in runs if run.id in by_id)
-    return Group(found) if found else None
+    def _row(self, run: Run) -> Mapping[str, Any] | None:
+        names = (replace(run, version=version).id for version in self._versions)
+        return next((self._by_id[name] for name in names if name in self._by_id), None)
+
+    def group(self, runs: Sequence[Run]) -> Group | None:
+        """The rows of these runs; None if there is none."""
+        found = tuple(row for run in runs if (row := self._row(run)) is not None)
+        return Group(found) if found else None
+
+    def values(self, line: Line) -> dict[str, list[float]]:
+        """By column, what the runs of a line measured."""
+        groups = {name: self.group(runs) for name, runs in line.runs.items()}
+        return {name: group.all_values(line.metrics[name]) for name, group in groups.items() if group is not None}
 
 
 def _estimate(group: Group | None, metric: str) -> Estimate | None:

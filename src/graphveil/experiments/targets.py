@@ -5,7 +5,7 @@ Columns: ``dataset``, ``target_accuracy`` (percent), and what tells rows apart: 
 ``features``, ``labels``, ``edges``; ``option`` as ``name=value``. Columns that begin with ``published`` are shown beside it. A
 target holds if the mean is at least the target minus max(0.7, 2 standard errors).
 
-Other figures than the accuracy have limits instead: ``metric`` names one, ``at_least`` or ``at_most`` what its mean must keep.
+``at_least`` and ``at_most`` are limits without an allowance: of the accuracy (percent), or of the figure that ``metric`` names.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Wanted:
 
     @property
     def unit(self) -> float:
-        return 100.0 if self.allowed else 1.0
+        return 100.0 if self.metric == ACCURACY else 1.0
 
     def holds(self, mean: float, error: float) -> bool:
         if self.allowed:
@@ -79,7 +79,7 @@ def against(rows: Iterable[Mapping[str, Any]], targets: Sequence[Target]) -> tup
     """The table of targets that the rows have runs for, and how many of them are missed."""
     known, asked = groups(rows), [(target, Wanted.of(target)) for target in targets]
     body, missed = [], 0
-    metrics = len({wanted.metric for _, wanted in asked}) > 1 or any(not wanted.allowed for _, wanted in asked)
+    metrics = any(wanted.metric != ACCURACY for _, wanted in asked)
     for target, wanted in asked:
         for group in (group for group in known if fits(group, target) and group.estimate(wanted.metric) is not None):
             found = wanted.unit * np.array(group.all_values(wanted.metric))
@@ -89,7 +89,7 @@ def against(rows: Iterable[Mapping[str, Any]], targets: Sequence[Target]) -> tup
             published = next((value for key, value in target.items() if key.startswith("published") and value), "")
             told = [group[field] for field in ("dataset", "label", "level", "adjacency", "relation")]
             told += [group.budget, *([wanted.metric] if metrics else [])]
-            digits = 1 if wanted.allowed else 3
+            digits = 1 if wanted.metric == ACCURACY else 3
             figures = (f"{found.mean():.{digits}f} ± {error:.{digits}f}", wanted.words, "yes" if holds else "NO")
             body.append((*told, *figures, published, str(len(found))))
     head = ("data", "method", "level", "adjacency", "relation", "epsilon", *(["figure"] if metrics else []))

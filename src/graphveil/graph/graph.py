@@ -91,6 +91,26 @@ class Graph:
             class_names=self.class_names,
         )
 
+    def placed(self, slots: np.ndarray, size: int) -> Graph:
+        """The same people in these slots of ``size``, for predictions that read a node's own row and list and nobody else's row.
+
+        Slots without a person hold no label and an empty list; what features they hold is nobody's business and read by nobody.
+        """
+        order = np.zeros(size, dtype=np.int64)
+        order[slots] = np.arange(self.nodes)
+        taken = np.zeros(size, dtype=bool)
+        taken[slots] = True
+        return Graph(
+            rows=self.rows.take(order),
+            labels=np.where(taken, self.labels[order], UNLABELLED),
+            lists=Lists.from_edge_index(slots[self.lists.edge_index()], size),
+            masks={kind: mask[order] & taken for kind, mask in self.masks.items()},
+            classes=self.classes,
+            directed=self.directed,
+            notes=self.notes,
+            class_names=self.class_names,
+        )
+
     def __repr__(self) -> str:
         kinds = ", ".join(f"{kind} {int(self.masks[kind].sum())}" for kind in MASK_OF)
         size = f"{self.nodes} nodes, {self.lists.arcs} arcs, {self.features} features, {self.classes} classes"

@@ -57,8 +57,8 @@ class GraphSum(Projecting, GraphConv):  # type: ignore[misc]
 
     def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         near = x @ self.lin_rel.weight.T
-        sent: Tensor = self.propagate(adjacency, x=(near, near), edge_weight=None, size=None)
-        sent = sent + self.lin_rel.bias + self.lin_root(x)
+        near = self.propagate(adjacency, x=(near, near), edge_weight=None, size=None)
+        sent: Tensor = near + self.lin_rel.bias + self.lin_root(x)
         return sent
 
 

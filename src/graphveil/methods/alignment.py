@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphveil.errors import InputError
+from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 
 IN_ORDER = "these data have no ids: rows are taken in the order of training, which nothing can check"
+NEWCOMERS = (
+    "some ids are not in the training data: these people are scored as newcomers, by their own features and list"
+)
 NOT_ALIGNED = (
     "these data have ids, and the run has none to align them with (it was trained without ids, or its folder 'curator' is "
     "not here): leave out data.ids (predict --in-order) to take rows in the order of training"
@@ -40,12 +44,13 @@ class Order:
     def slots_of(self, ids: Iterable[str], newcomers: bool = False) -> np.ndarray:
         """The slot of everybody in these data, who must be the people of the training data in any order.
 
-        ``newcomers``: others may be among them, and get the slots after those, in their order.
+        ``newcomers``: others may be among them, and get the slots after those, in their order; and some may have left.
         """
         number = {digest: slot for slot, digest in enumerate(self.digests)}
         slots = np.array([number.get(_digest(name, self.key), -1) for name in ids], dtype=np.int64)
         new = np.flatnonzero(slots < 0)
-        if newcomers and len(slots) - len(new) == len(self.digests):
+        if newcomers and 0 < len(new) < len(slots):  # if nobody is known these are other people, or other ids
+            warnings.warn(f"{NEWCOMERS}, first row {new[0]} {FOR_THE_OPERATOR}", DataWarning, stacklevel=6)
             slots[new] = len(self.digests) + np.arange(len(new))
         if (slots < 0).any():
             raise InputError(

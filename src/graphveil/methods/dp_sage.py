@@ -24,17 +24,19 @@ from graphveil.errors import InputError
 from graphveil.graph import DenseRows, Graph, Lists, Rows, SparseRows
 from graphveil.graph.unit import unit_rows
 from graphveil.methods.base import PrivateMethod, guarantees, promised_degree
-from graphveil.methods.card import card
-from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers
+from graphveil.methods.card import card, gaps
+from graphveil.methods.common.aggregation import aggregate, hop_sensitivity, payers, plain_sum
 from graphveil.methods.common.branches import BranchPredictor, BranchShape, projected_rows
 from graphveil.methods.common.private_training import calibrated, descend_on_groups, group_release
+from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.options import Count, Positive, Range, Share
+from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.mechanisms import Exact, Gaussian
-from graphveil.privacy.noise import scaling_error
+from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
+from graphveil.privacy.noise import scaling_error, summation_error
 from graphveil.privacy.plan import Plan, Release
-from graphveil.privacy.promise import Adjacency, Promise, Relation
+from graphveil.privacy.promise import Adjacency, Level, Promise, Relation
 from graphveil.progress import Progress
 
 GROUP_LEMMA = "Lemma G: a record is in the inputs of at most D rows and owns one, each clipped"
@@ -146,12 +148,74 @@ class DpSage(PrivateMethod):
         return public, (*promised_degree(plan.promise), *assumptions)
 
 
+class PublishedDpSage(PaperBatches):
+    """DP-SAGE as the baseline of GAP and DPDGC: a group of D + 1 rows at noise 2 (D + 1) z, and noise at inference for 2 sqrt D.
+
+    z is what the papers' accounting gives (``privacy/accounting/paper.py``); everybody's list is cut to D entries by the code, so
+    that far more rows can move than are counted (D3), and the epoch is chosen on private validation labels (D8).
+
+    Args:
+        max_degree: D, to which everybody's list is cut.
+        message_clip: norm to which V x_k is shortened at inference.
+    """
+
+    card = DpSage.card
+    gaps = gaps("dp-sage")
+    predictor = SagePredictor
+    supports = guarantees(Adjacency.NODE, relations=(Relation.REPLACE,))
+
+    max_degree: Count = 100
+    hidden: Count = 64
+    message_clip: Positive = 1.0
+
+    def shape(self, facts: PublicFacts) -> BranchShape:
+        return BranchShape(facts.features, facts.classes, facts.features, self.hidden)
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        if facts.features == 0 or promise.level is Level.NONE:
+            raise InputError("published dp-sage aggregates private features at node level; without privacy use sage")
+        steps, rate = self.batches(facts)
+        scale = claimed_noise(promise, stages=1, gaussians=1, steps=steps, rate=rate)
+        rows, records = self.max_degree + 1, facts.count("train")
+        claimed, size = 2 * rows * self.clip, self.shape(facts).size
+        moved = 2 * math.sqrt(self.max_degree) * self.message_clip
+        gradient: DpGradient | Exact = Exact(steps)
+        table: Gaussian | Exact = Exact()
+        if promise.private:
+            slack = 2 * summation_error(records, self.clip)
+            gradient = DpGradient(scale * claimed, self.clip, steps, size, rate=rate, slack=slack)
+            table = Gaussian(scale * moved, facts.nodes * self.hidden)
+        releases = (
+            Release("gradient", gradient, payers(facts, promise, claimed), "as the paper states it"),
+            Release("table", table, payers(facts, promise, moved), "as the paper states it", True),
+        )
+        return Plan(promise, facts, releases, claim=promise.epsilon, gaps=self.gaps, provable=False)
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> SagePredictor:
+        predictor, promise = SagePredictor.build(self.shape(curator.facts)), curator.plan.promise
+        network, key = predictor.networks[""].initialise(coins), int(coins.integers(2**32))
+
+        def cut(private: Graph) -> Lists:
+            return private.lists.capped(self.max_degree, np.random.default_rng(key))
+
+        def inputs(private: Graph) -> Any:
+            return predictor.own_inputs(private), neighbour_rows(cut(private), private, promise)
+
+        def table(private: Graph) -> np.ndarray:
+            return self.message_clip * plain_sum(cut(private), predictor.messages(private) / self.message_clip)
+
+        self.trainer(curator, coins, progress)("gradient", network, inputs)
+        predictor.tables["table"] = curator.release("table", table)
+        return predictor
+
+
 def neighbour_rows(lists: Lists, graph: Graph, promise: Promise) -> Rows:
     """The weighted sums a_i of neighbours' unit features, sparse where the features are."""
     import torch
 
     senders, receivers = lists.edge_index()
-    weights = lists.mass_weights() if promise.adjacency is not Adjacency.BOUNDED_DEGREE else np.ones(lists.nodes)
+    plain = promise.adjacency in (Adjacency.BOUNDED_DEGREE, Adjacency.NODE)
+    weights = np.ones(lists.nodes) if plain else lists.mass_weights()
     matrix = sp.csr_matrix((weights[senders], (receivers, senders)), shape=(lists.nodes, lists.nodes))
     unit = unit_rows(graph.rows)
     if isinstance(unit, SparseRows):

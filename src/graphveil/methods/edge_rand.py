@@ -10,6 +10,7 @@ and refused above ``max_edges``. Tests: ``tests/methods/test_edge_rand.py``, ``t
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -17,15 +18,17 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graph import Lists
 from graphveil.methods.base import EDGES
-from graphveil.methods.card import card
+from graphveil.methods.card import card, gaps
 from graphveil.methods.gnn import GnnPredictor, GraphNetwork
-from graphveil.methods.options import Count
+from graphveil.methods.options import Count, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import EDGE, PublicFacts
-from graphveil.privacy.mechanisms import EdgeFlips, Exact
+from graphveil.privacy.mechanisms import EdgeFlips, Exact, Laplace
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Adjacency, Promise
 from graphveil.progress import Progress
+
+FLIPS_SHARE = 0.9
 
 
 class EdgeRand(GraphNetwork):
@@ -55,6 +58,51 @@ class EdgeRand(GraphNetwork):
         directed, facts = _directed(curator.plan.promise), curator.facts
         joined = curator.release("edges", lambda private: pair_numbers(private.lists, directed))
         arcs = pairs_of(np.asarray(joined, dtype=np.int64), facts.nodes, directed)
+        return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress), arcs)
+
+
+class PublishedEdgeRand(GraphNetwork):
+    """RandEdge+SAGE as GAP and DPDGC have it: a coin for every entry of A, then as many entries as there were, about.
+
+    Nine tenths of epsilon flip entries (p = 1/(1 + e^(-0.9 eps)) to stay), one tenth hides their number; noisy entries are then
+    kept with q = d/(2pd - p - d + 1) for the noisy density d, so that the density is about what it was. Claimed: epsilon for one
+    entry. An undirected edge is two entries with a coin each, and counts twice: twice that. (The authors count in blocks of 500
+    rows, with the noise of one count; here all entries are counted at once.)
+    """
+
+    card = EdgeRand.card
+    gaps = gaps("edge-rand")
+    supports = EDGES
+    mode: Literal["published"] = "published"
+
+    backbone: Literal["sage", "gcn", "sgc"] = "sage"
+    max_edges: Count = 200_000_000
+    epochs: Count = 100
+    learning_rate: Positive = 1e-3
+
+    def design(self, facts: PublicFacts, promise: Promise) -> Plan:
+        entries = 1.0 if _directed(promise) else 2.0
+        names = (("count", "one edge is in the count once per entry"), ("edges", "one coin per entry of A"))
+        if not promise.private:
+            return Plan(promise, facts, tuple(Release(name, Exact(), {EDGE: 1.0}, lemma) for name, lemma in names))
+        who, advice = f"edge-rand at epsilon {promise.epsilon:g}", "raise epsilon or max_edges, or use gap"
+        flips = edge_flips(FLIPS_SHARE * promise.epsilon, facts.nodes, True, self.max_edges, who, advice)
+        count = Laplace(1 / ((1 - FLIPS_SHARE) * promise.epsilon), 1)
+        releases = tuple(
+            Release(name, mechanism, {EDGE: entries}, lemma)
+            for (name, lemma), mechanism in zip(names, (count, flips), strict=True)
+        )
+        return Plan(promise, facts, releases, claim=promise.epsilon, gaps=self.gaps if entries > 1 else ())
+
+    def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GnnPredictor:
+        nodes, promise = curator.facts.nodes, curator.plan.promise
+        count = float(curator.release("count", lambda private: np.array([float(private.lists.arcs)]))[0])
+        joined = curator.release("edges", lambda private: pair_numbers(private.lists, True))
+        arcs = pairs_of(np.asarray(joined, dtype=np.int64), nodes, True)
+        if promise.private:
+            stay, density = 1 / (1 + math.exp(-FLIPS_SHARE * promise.epsilon)), max(count, 1.0) / nodes**2
+            kept = min(1.0, density / (2 * stay * density - stay - density + 1))
+            arcs = arcs[:, coins.random(arcs.shape[1]) < kept]
         return GnnPredictor(*self.trained(self.backbone, arcs, curator, coins, progress), arcs)
 
 

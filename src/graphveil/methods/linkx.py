@@ -7,17 +7,15 @@ Tests: ``tests/methods/test_linkx.py``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from graphveil.graph import Graph, Lists
-from graphveil.learn.linkx import Linkx as Network
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.card import card
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.trainer import open_trainer
-from graphveil.methods.dpdgc.codes import adjacency_rows
 from graphveil.methods.mlp import input_width, raw_inputs
 from graphveil.methods.options import Count, Fraction, NonNegative, Positive
 from graphveil.privacy.curator import Curator
@@ -26,6 +24,9 @@ from graphveil.privacy.mechanisms import Exact
 from graphveil.privacy.plan import Plan, Release
 from graphveil.privacy.promise import Guarantee, Promise
 from graphveil.progress import Progress
+
+if TYPE_CHECKING:
+    from graphveil.learn.linkx import Linkx as Network
 
 
 class LinkxPredictor:
@@ -41,6 +42,8 @@ class LinkxPredictor:
 
     def on(self, rows: Any, lists: Lists) -> tuple[Any, Any]:
         """Features, and the adjacency rows of these lists."""
+        from graphveil.methods.dpdgc.codes import adjacency_rows
+
         sent = lists.turned() if self._config["rows"] == "own-list" else lists
         return rows, adjacency_rows(sent, np.ones(sent.nodes), np.arange(sent.nodes))
 
@@ -55,6 +58,8 @@ class LinkxPredictor:
 
     @classmethod
     def build(cls, config: dict[str, Any]) -> Self:
+        from graphveil.learn.linkx import Linkx as Network
+
         sizes = (config[name] for name in ("features", "nodes", "hidden", "classes"))
         return cls(Network(*sizes), config)
 

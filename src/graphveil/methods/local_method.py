@@ -20,6 +20,7 @@ from graphveil.exchange.in_process import InProcess
 from graphveil.exchange.round import Round
 from graphveil.exchange.server import Server
 from graphveil.graph import Graph
+from graphveil.graph.holders import holder_numbers
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.methods.model import Model, Predictor
@@ -253,11 +254,10 @@ def silent(server: Server) -> Iterator[str]:
 
 def partition(nodes: int, holders: int) -> np.ndarray:
     """The (public) name of the holder of every vertex: parts of equal size (up to one), drawn by public coins."""
-    if not 1 <= holders <= nodes:
-        raise InputError(f"--holders takes a number from 1 to {nodes} (the number of vertices), got {holders}")
+    numbers = holder_numbers(nodes, holders)
     width = len(str(holders))
     names = np.array([f"holder-{number + 1:0{width}d}" for number in range(holders)])
-    return names[np.random.default_rng(PUBLIC_COINS).permutation(nodes) % holders]
+    return np.asarray(names[numbers])
 
 
 def reports_lists(promise: Promise) -> bool:

@@ -35,7 +35,7 @@ class Predictor(Protocol):
     ``slot_arrays``, if it has one, names the arrays with a row for every slot of the training graph; ``transfers`` says that
     there are none. Whoever says neither is taken to have nothing else. ``reads_lists``: scores are computed with the node's own
     contact list, so only that node may see them. ``takes_newcomers``: people who were not in the training graph may be asked
-    about, in slots behind the others.
+    about, in slots behind the others, and people of the training graph may be missing: a score reads its own row and list only.
     """
 
     def logits(self, graph: Graph) -> np.ndarray: ...
@@ -128,19 +128,23 @@ class Model:
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
-        newcomers = graph.nodes > facts.nodes and getattr(self.predictor, "takes_newcomers", False)
-        if newcomers and wanted is not Access.OWN_ROW:
-            raise InputError(
-                "releases say nothing about people who came later: give these their own predictions (own-row)"
-            )
-        if graph.features != facts.features or (graph.nodes != facts.nodes and not (transfers or newcomers)):
+        renewed = getattr(self.predictor, "takes_newcomers", False) and (
+            graph.ids is not None or graph.nodes > facts.nodes
+        )
+        fits = graph.nodes == facts.nodes or transfers or renewed or not self.reads_slots
+        if graph.features != facts.features or not fits:
             raise InputError(
                 f"the model was trained on {facts.nodes} nodes with {facts.features} features, these data have "
                 f"{graph.nodes} with {graph.features}; releases of one graph say nothing about another"
             )
         slots = self._slots_of(graph)
+        newcomers = graph.nodes > facts.nodes if slots is None else bool((slots >= facts.nodes).any())
+        if newcomers and self.reads_slots and wanted is not Access.OWN_ROW:
+            raise InputError(
+                "releases say nothing about people who came later: give these their own predictions (own-row)"
+            )
         if slots is not None:
-            graph = graph.reordered(np.argsort(slots))
+            graph = graph.placed(slots, max(facts.nodes, int(slots.max()) + 1))
         paid = self._paid_logits() if wanted is Access.CHARGE else None
         logits = self.predictor.logits
         if wanted is Access.PUBLIC_GRAPH:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from graphveil.errors import InputError
 from graphveil.experiments.papers import Cell
-from graphveil.experiments.reproduce import Line, Reproduction, stored
+from graphveil.experiments.reproduce import Kept, Line, Reproduction
 from graphveil.report.panel import Panel, Series, draw_sheet, notes_of
 from graphveil.report.printed import Printed
 
@@ -38,9 +38,9 @@ def panels_of(asked: Reproduction, rows: Rows) -> list[Panel]:
     for line in asked.lines:
         if _epsilon(line.cell) is not None:
             by_place.setdefault((line.cell.dataset, line.cell.level), []).append(line)
-    found = []
+    found, kept = [], Kept(rows)
     for (dataset, level), lines in by_place.items():
-        series = _series(lines, rows)
+        series = _series(lines, kept)
         if any(len(one.values) > 1 for one in series):
             printed = [_point(line.cell) for line in lines]
             entry = asked.entry
@@ -60,12 +60,12 @@ def _name(cell: Cell) -> str:
     return f"{cell.method} {cell.backbone}" if cell.backbone not in ("", cell.method) else cell.method
 
 
-def _series(lines: Sequence[Line], rows: Rows) -> list[Series]:
+def _series(lines: Sequence[Line], kept: Kept) -> list[Series]:
     """A curve per printed method and column; our own method is one curve, beside whatever it stands."""
     curves: dict[tuple[str, str], dict[float, list[float]]] = {}
     methods: dict[tuple[str, str], str] = {}
     for line in lines:
-        for column, values in stored(line, rows).items():
+        for column, values in kept.values(line).items():
             run = line.runs[column][0]
             key = (run.label, column) if column == OWN else (_name(line.cell), column)
             methods[key] = run.method

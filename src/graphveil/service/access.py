@@ -70,6 +70,12 @@ def allowed(*roles: Role) -> object:
     return Depends(check)
 
 
+async def public(request: Request) -> None:
+    """What needs no token is limited by address."""
+    request.app.state.door.callers.check(address(request))
+
+
+Public = Depends(public)
 Anybody = Annotated[Caller, allowed()]
 Holder = Annotated[Caller, allowed(Role.HOLDER)]
 Analyst = Annotated[Caller, allowed(Role.ANALYST, Role.OPERATOR)]

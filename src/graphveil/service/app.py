@@ -15,6 +15,7 @@ from graphveil.service import central_api, collections_api, dashboard, predict_a
 from graphveil.service.access import Door, Operator
 from graphveil.service.intake import Writer
 from graphveil.service.jobs import UNFINISHED, Runner
+from graphveil.service.limits import Limited
 from graphveil.service.migrations import versions
 from graphveil.service.predict_api import Models
 from graphveil.service.registry import Registry
@@ -57,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     for part in (collections_api, reports_api, predict_api, central_api, dashboard):
         app.include_router(part.router)
 
+    app.add_middleware(Limited, most=settings.largest_body)
     app.add_middleware(Observed, metrics=app.state.metrics)
 
     @app.exception_handler(SQLAlchemyError)

@@ -17,7 +17,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import BaseModel
 
 from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
-from graphveil.service.access import Analyst, Holder
+from graphveil.service.access import Analyst, Holder, Public
 from graphveil.service.predict_api import Score, Scores
 from graphveil.service.reports_api import REFUSALS
 
@@ -98,7 +98,7 @@ def _central(request: Request) -> Central:
     return found
 
 
-@router.get("")
+@router.get("", dependencies=[Public])
 def get_run(request: Request) -> RunState:
     """The certificate of the model, also in plain words."""
     from graphveil.runs.load import read_certificate

@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphveil.errors import GraphveilError
-from graphveil.service.access import Analyst, Operator
+from graphveil.service.access import Analyst, Operator, Public
 from graphveil.service.jobs import Busy, cancel_job, create_job, jobs_of, last_done, read_job
 from graphveil.service.planning import Wanted, planned
 from graphveil.service.reports_api import REFUSALS
@@ -70,7 +70,7 @@ class Job(BaseModel):
         return cls(**told, figures=None if row.figures is None else json.loads(row.figures))
 
 
-@router.get("")
+@router.get("", dependencies=[Public])
 def get_collections(request: Request) -> list[CollectionState]:
     """All collections with their public protocols."""
     found = request.app.state.store.collections()
@@ -88,7 +88,7 @@ def post_collection(body: NewCollection, request: Request, caller: Operator) -> 
     return CollectionState(name=protocol.name, state="open", protocol=protocol.to_json())
 
 
-@router.get("/{name}")
+@router.get("/{name}", dependencies=[Public])
 def get_collection(name: str, request: Request) -> CollectionState:
     """The public protocol of a collection."""
     number, protocol = request.app.state.registry.find(name)
@@ -138,7 +138,7 @@ def post_cancel(name: str, job: Number, request: Request, caller: Analyst) -> Jo
     return Job.of(read_job(request.app.state.store, job))
 
 
-@router.get("/{name}/certificate")
+@router.get("/{name}/certificate", dependencies=[Public])
 def get_certificate(name: str, request: Request) -> dict[str, Any]:
     """The certificate of the newest model: public."""
     number, _ = request.app.state.registry.find(name)

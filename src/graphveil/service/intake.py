@@ -3,7 +3,7 @@
 ``(collection, stage, record)`` is the key of a report. The same report again is acknowledged and not counted; another one is
 refused, because its owner would pay twice; so is one of a record that belongs to another holder. Requests that arrive together
 are written in one transaction by one thread, and are acknowledged when it is on the disk.
-Tests: ``tests/service/test_intake.py``, ``tests/service/test_kill.py``.
+Tests: ``tests/service/test_refusals.py``, ``tests/service/test_kill.py``.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _known(connection: Connection, batch: Batch, names: Sequence[str]) -> tuple[
     asked = select(one.record, one.holder, two.body).select_from(owners.outerjoin(reports, same))
     for start in range(0, len(names), AT_ONCE):
         some = list(names[start : start + AT_ONCE])
-        chosen = one.record.in_(some)
+        chosen: Any = one.record.in_(some)
         if connection.dialect.name == "postgresql":
             chosen = one.record == any_(cast(some, ARRAY(String)))  # one parameter, one plan
         for row in connection.execute(asked.where(one.collection == batch.collection, chosen)):

@@ -1,7 +1,7 @@
 """Training jobs: one at a time for each collection, in a process of its own, with a lease that a dead one loses.
 
 A job that was running when the service was killed goes on in its process, or, if that is gone, starts again from the stored
-reports; after ``MOST_ATTEMPTS`` it is marked failed. Tests: ``tests/service/test_jobs.py``, ``tests/service/test_kill.py``.
+reports; after ``MOST_ATTEMPTS`` it is marked failed. Tests: ``tests/service/test_kill.py``.
 """
 
 from __future__ import annotations

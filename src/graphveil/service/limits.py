@@ -7,8 +7,12 @@ import time
 from collections import OrderedDict
 
 from fastapi import HTTPException, Request
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_CALLERS = 100_000
+TOO_LARGE = "a body of more than {} bytes: send smaller batches"
 
 
 class Rate:
@@ -39,17 +43,41 @@ class Rate:
             )
 
 
+class Limited:
+    """No body is larger than this, whoever sends it and whatever route it is for: nothing is read before it is counted."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app, self.most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        told = Headers(scope=scope).get("content-length", "0")
+        if not told.isdecimal() or int(told) > self.most:
+            await JSONResponse({"detail": TOO_LARGE.format(self.most)}, 413)(scope, receive, send)
+            return
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.most:
+                raise HTTPException(413, TOO_LARGE.format(self.most))
+            return message
+
+        await self.app(scope, counted, send)
+
+
 async def limited_body(request: Request, most: int) -> bytes:
     """The body, unless it is too large or packed: nothing is unpacked here."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise HTTPException(415, "a packed body: send it as it is")
-    told = request.headers.get("content-length", "0")
-    if not told.isdecimal() or int(told) > most:
-        raise HTTPException(413, f"a body of more than {most} bytes: send smaller batches")
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > most:
-            raise HTTPException(413, f"a body of more than {most} bytes: send smaller batches")
+            raise HTTPException(413, TOO_LARGE.format(most))
         parts.append(part)
     return b"".join(parts)

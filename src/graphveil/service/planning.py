@@ -1,7 +1,7 @@
 """A collection is planned: what a method would ask under a promise becomes a public protocol.
 
 Rounds must not depend on how many people take part, which nobody knows beforehand; where they would, the collection is refused.
-Tests: ``tests/service/test_protocol.py``.
+Tests: ``tests/service/test_service.py``.
 """
 
 from __future__ import annotations

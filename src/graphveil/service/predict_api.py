@@ -3,7 +3,7 @@
 An asker sends what everybody sent, randomised by the same client, without a label; the record is scored and not kept. People
 who took part are asked about by id. Who may see a score is decided by the certificate: where it holds, scores may be shown to
 anybody; where it does not, an owner asks about its own records and nobody else does.
-Tests: ``tests/service/test_predict.py``.
+Tests: ``tests/service/test_service.py``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from graphveil.service.store import Store
 from graphveil.service.tokens import Caller, Role
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["predictions"], responses=REFUSALS)
+OWN_ONLY = "no promise holds for this model: everybody may ask about their own records only"
 LOADED = 4  # models that are kept in memory
 
 
@@ -107,6 +108,8 @@ def get_predictions(
 def _asked(state: Any, name: str, content: bytes, kind: str, caller: Caller) -> Scores:
     number, protocol = state.registry.find(name)
     model, digest = state.models.newest(number)
+    if not model.certificate.holds and caller.role is not Role.HOLDER:
+        raise HTTPException(403, OWN_ONLY)
     later = protocol.stages[1:]
     if len(later) > 1:
         raise HTTPException(409, "this collection asks several rounds one after the other: score newcomers from files")
@@ -142,10 +145,10 @@ def _scores(model: Any, digest: str, ids: list[str], rows: Any, refused: list[Re
 def _only_own(store: Store, number: int, caller: Caller, ids: list[str]) -> None:
     """403 unless all of these records are the caller's own."""
     if caller.role is not Role.HOLDER or not all(caller.owns(one) for one in ids):
-        raise HTTPException(403, "no promise holds for this model: everybody may ask about their own records only")
+        raise HTTPException(403, OWN_ONLY)
     table = owners.c
     asked = select(table.record).where(table.collection == number, table.holder == caller.holder, table.record.in_(ids))
     with store.reading() as connection:
         own = {row.record for row in connection.execute(asked)}
     if own != set(ids):
-        raise HTTPException(403, "no promise holds for this model: everybody may ask about their own records only")
+        raise HTTPException(403, OWN_ONLY)

@@ -14,6 +14,7 @@ JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 ARROW = ("application/vnd.apache.arrow.stream",)
 TWICE = "a record twice in one request"
 DEFECT = 422
+FEW = 1 << 15  # numbers that are checked one by one, zeros and all
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def _sorted_out(
             good[place] = record
     places = list(good)
     if good:
-        wrong = Columns.of(list(good.values()), stage).refused(stage)
+        few = len(good) * stage.attributes <= FEW
+        wrong = Columns.of(list(good.values()), stage, sparse=not few).refused(stage)
         refused |= {places[at]: reason for at, reason in wrong.items()}
     kept = [place for place in places if place not in refused]
     return Received([good[place] for place in kept], kept, refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 from contextlib import suppress
@@ -48,6 +49,8 @@ def run_service(settings: Settings, host: str, port: int) -> None:
         "h11_max_incomplete_event_size": 65536,
     }
     server = Announcing(uvicorn.Config(create_app(settings), host, port, **limits))
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: None)  # uvicorn raises it again when all is done: this is no failure
     with suppress(SystemExit):  # it has said why
         server.run()
     if not server.started:

@@ -2,7 +2,7 @@
 
 SQLite runs with a write-ahead log that is synchronised at every commit, so what was acknowledged is on the disk; a writer takes
 the lock at its first statement, so that two of them wait for each other instead of failing.
-Tests: ``tests/service/test_store.py``.
+Tests: ``tests/service/test_kill.py``.
 """
 
 from __future__ import annotations

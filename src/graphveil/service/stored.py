@@ -6,13 +6,9 @@ Tests: ``tests/service/test_service.py``; ``benchmarks/service.py`` loads a mill
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
 from sqlalchemy import func, insert, select
 
 from graphveil.errors import GraphveilError, InputError
@@ -73,11 +69,7 @@ def read_broadcast(store: Store, number: int, protocol: Protocol, name: str) -> 
     content = broadcast_bytes(store, number, name)
     if content is None:
         return None
-    table = pa.ipc.open_stream(content).read_all()
-    values = [table[column].to_numpy() for column in table.column_names[1:]]
-    told = values[0] if table.column_names[1:] == ["bin"] else np.column_stack(values)
-    asked = next(round for round in protocol.rounds if round.name == name)
-    return Broadcast(table["id"].combine_chunks(), told, asked)
+    return Broadcast.from_bytes(content, next(round for round in protocol.rounds if round.name == name))
 
 
 def broadcast_bytes(store: Store, number: int, name: str) -> bytes | None:
@@ -94,11 +86,6 @@ class MoreHaveCome(GraphveilError):
 
 def keep_broadcast(store: Store, number: int, name: str, told: Broadcast) -> None:
     """Tell everybody what a round hears, once: whoever answered would have heard something else otherwise."""
-    columns = {"bin": told.values} if told.values.ndim == 1 else {f"r{n}": c for n, c in enumerate(told.values.T)}
-    sink = io.BytesIO()
-    table = pa.table({"id": told.ids} | {key: np.ascontiguousarray(value) for key, value in columns.items()})
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
     with store.writing() as connection:
         connection.execute(select(collections.c.id).where(collections.c.id == number).with_for_update())
         there = select(broadcasts.c.digest).where(broadcasts.c.collection == number, broadcasts.c.stage == name)
@@ -109,5 +96,5 @@ def keep_broadcast(store: Store, number: int, name: str, told: Broadcast) -> Non
         if before is None and connection.execute(people).scalar_one() != len(told.ids):
             raise MoreHaveCome("reports have arrived while the broadcast was made")
         if before is None:
-            body = {"collection": number, "stage": name, "digest": told.digest, "body": sink.getvalue()}
+            body = {"collection": number, "stage": name, "digest": told.digest, "body": told.to_bytes()}
             connection.execute(insert(broadcasts).values(**body, created=now()))

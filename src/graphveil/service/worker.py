@@ -1,7 +1,7 @@
 """The process of one training job: reads stored reports, learns, saves the run, and says how far it is.
 
 It writes to its job only while the lease is its own and the job was not cancelled; it ends by itself otherwise.
-Tests: ``tests/service/test_jobs.py``.
+Tests: ``tests/service/test_kill.py``.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class ReadsEverybody(Randomizer):
 class NeighbourReplacement(ReadsEverybody):
     """Contact u is kept with e^eps/(e^eps + d - 1), else replaced by one of its d - 1 candidates among *u's* contacts.
 
-    Rows are x_u = ``scale`` broadcast_u + ``shift``: the rectified reports, where the broadcast has encoded ones. ``text``: u' is a
-    candidate if s(x_u,alpha, x_u',alpha) >= ``threshold`` with x_u,alpha = (1 - alpha) x_u + alpha mean of x over u's contacts.
+    Rows are x_u = ``scale`` broadcast_u + ``shift``: the rectified reports, where the broadcast has encoded ones. ``text``: u' is
+    a candidate if s(x_u,alpha, x_u',alpha) >= ``threshold`` with x_u,alpha = (1 - alpha) x_u + alpha mean of x over u's contacts.
     ``code``: if alpha s(x_u, x_u') + (1 - alpha) s(y_u, y_u') > ``threshold`` with y = D^-1/2 A D^-1/2 x (alpha the other way
     round), and a contact with no other contact is kept.
 
@@ -171,7 +171,7 @@ class NeighbourReplacement(ReadsEverybody):
         squares, products = rows.products(everybody, everybody), rows.products(left, right)
         if self.metric is Metric.EUCLIDEAN:
             distance = np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))
-            return distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach)
+            return np.asarray(distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach))
         return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
 
 

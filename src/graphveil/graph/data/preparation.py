@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from graphveil.errors import InputError
 from graphveil.graph.data.splits import add_note, labels_of
 from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.holders import holder_numbers, within
 from graphveil.graph.layout import features_tensor, scipy_features
 from graphveil.graph.lists import Lists
 
@@ -162,6 +163,13 @@ def _mutual(data: Data, _: str) -> Data:
     return data
 
 
+def _holders(data: Data, argument: str) -> Data:
+    """Edges between the vertices of two holders are known to nobody."""
+    numbers = holder_numbers(int(data.num_nodes), _number(argument, "holders"))
+    data.edge_index = data.edge_index[:, torch.from_numpy(within(data.edge_index.numpy(), numbers))]
+    return data
+
+
 def _number(argument: str, step: str) -> int:
     if not argument.isdigit() or int(argument) < 1:
         raise InputError(f"preparation {step!r} needs a positive number, e.g. {step}:10")
@@ -185,6 +193,10 @@ STEPS: dict[str, tuple[Step, str]] = {
     "clip-counts": (_clip_counts, "features above 1 set to 1"),
     "label-column": (_label_column, "feature column {} used as label"),
     "max-degree": (lambda data, degree: cut_lists(data, _number(degree, "max-degree")), MAX_DEGREE_NOTE),
+    "holders": (
+        _holders,
+        "{} holders with equal random shares of the vertices; edges between two of them are not known",
+    ),
     "mutual": (_mutual, "arcs that only one of the two lists has were removed (reads the edges)"),
 }
 """What can be asked for by name, and the note it leaves."""

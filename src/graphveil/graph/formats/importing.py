@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
@@ -24,6 +25,7 @@ from graphveil.graph.formats.npz import feature_arrays, label_arrays, undirected
 from graphveil.graph.formats.tables import TableFile, column_of, text_column
 
 NODES_FROM_EDGES = "the nodes are those that occur in the edge table: their number is read off the data"
+WEIGHTS = ": a contact is there or not, weights are not used"
 INFERRED = "the {} of column {!r} was read off the data and is not covered by the promise"
 
 
@@ -56,16 +58,21 @@ class Imported:
     self_loops: int
     unknown: int
     notes: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 def import_graph(
     plan: ImportPlan, out: Path, *, save_ids: Path | None = None, progress: Callable[[int], None] | None = None
 ) -> Imported:
     """Read the tables of ``plan`` and write ``out``; nothing is written unless everything is well."""
+    if save_ids is not None and save_ids.suffix not in (".csv", ".parquet"):
+        raise InputError(f"--save-ids writes .csv or .parquet, got {save_ids.name!r}")
+    if plan.nodes is None and (plan.label is not None or plan.features):
+        raise InputError("labels and features need a table of nodes: pass --nodes")
+    plan, assumed = _decided(plan)
     notes: list[str] = []
     if plan.nodes is None:
-        if plan.label is not None or plan.features:
-            raise InputError("labels and features need a table of nodes: pass --nodes")
         notes.append(NODES_FROM_EDGES)
         pairs, identifiers, unknown = _read_edges(plan, None, progress)
         table = feature_arrays(sp.csr_matrix((len(identifiers), 0), dtype=np.float32))
@@ -95,8 +102,9 @@ def import_graph(
     if notes:
         arrays["notes"] = np.array(notes, dtype=np.str_)
     if save_ids is not None:
+        named = pa.table({"node": pa.array(np.arange(count)), "id": identifiers})
         with draft(save_ids) as beside:
-            pq.write_table(pa.table({"node": pa.array(np.arange(count)), "id": identifiers}), beside)
+            pq.write_table(named, beside) if save_ids.suffix == ".parquet" else pa_csv.write_csv(named, beside)
     write_arrays(arrays, out)
     return Imported(
         nodes=count,
@@ -108,7 +116,46 @@ def import_graph(
         self_loops=loops,
         unknown=unknown,
         notes=tuple(notes),
+        assumed=tuple(assumed),
+        unused=tuple(_unused(plan)),
     )
+
+
+def _decided(plan: ImportPlan) -> tuple[ImportPlan, list[str]]:
+    """The plan with delimiters and headers guessed where they were not said, and these guesses in words."""
+    edges, said = plan.edges.guessed()
+    nodes = plan.nodes
+    if nodes is not None:
+        nodes, more = nodes.guessed()
+        said = said + more
+    return replace(plan, edges=edges, nodes=nodes), said
+
+
+def _unused(plan: ImportPlan) -> list[str]:
+    """What the tables hold that the graph does not, in words."""
+    names = plan.edges.names()
+    used = {plan.source or names[0], plan.target or names[1]}
+    said = [
+        _left_out(
+            plan.edges,
+            [name for name in names if name not in used],
+            WEIGHTS,
+        )
+    ]
+    if plan.nodes is not None:
+        names = plan.nodes.names()
+        label = [] if plan.label is None else [plan.label.name]
+        taken = {
+            plan.identifier or names[0],
+            *label,
+            *(one.name for one in expand(plan.features, names, str(plan.nodes.path))),
+        }
+        said.append(_left_out(plan.nodes, [name for name in names if name not in taken], ""))
+    return [line for line in said if line]
+
+
+def _left_out(file: TableFile, names: Sequence[str], why: str) -> str:
+    return f"not used, columns of {file.path.name}: {', '.join(names)}{why}" if names else ""
 
 
 def _read_nodes(plan: ImportPlan, notes: list[str]) -> tuple[pa.Array, dict[str, np.ndarray]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from graphveil.errors import InputError
 from graphveil.graph.formats.columns import first_line
 
 BLOCK_BYTES = 32 << 20
+LOOKED_AT = 1 << 16  # bytes from which delimiter and header are guessed
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 BLOCK_CELLS = 1 << 20  # numbers read at a time, at least 2^14 rows
 
 
@@ -22,13 +25,39 @@ class TableFile:
     """A table on disk that is read batch by batch, never as a whole.
 
     Text files have a delimiter (default: tab for ``.tsv``, else comma), an encoding and perhaps a header: a first line
-    that names the columns (else they are ``f0``, ``f1``, ...).
+    that names the columns (else they are ``f0``, ``f1``, ...). What is not said :meth:`guessed` reads off the first lines.
     """
 
     path: Path
     delimiter: str | None = None
     encoding: str = "utf8"
-    header: bool = True
+    header: bool | None = True
+
+    def guessed(self) -> tuple[TableFile, list[str]]:
+        """The same table with delimiter and header decided, and what was assumed, in words."""
+        if self.is_parquet or (self.delimiter is not None and self.header is not None):
+            return replace(self, header=self.header is not False), []
+        lines, said = self._first_lines(), []
+        delimiter, header = self.delimiter, self.header
+        if delimiter is None and ".tsv" not in self.path.suffixes:
+            delimiter = max(DELIMITERS, key=lambda mark: _columns(lines, mark))
+            if delimiter != ",":
+                said.append(f"{self.path.name}: {DELIMITERS[delimiter]} between columns (--delimiter says otherwise)")
+        if header is None:
+            cells = [_cells(line, delimiter or "\t") for line in lines]
+            header = not (len(cells) > 1 and all(map(_is_number, cells[0])) and any(map(_is_number, cells[1])))
+            if not header:
+                said.append(f"{self.path.name}: no line with the names of the columns (--header says otherwise)")
+        return replace(self, delimiter=delimiter, header=header), said
+
+    def _first_lines(self) -> list[str]:
+        try:
+            with self.path.open("rb") as file:
+                text = file.read(LOOKED_AT).decode(self.encoding, errors="replace")
+        except (OSError, LookupError) as error:
+            raise self._problem(error) from None
+        lines = [line for line in text.splitlines() if line.strip()]
+        return lines[:-1] if len(text) >= LOOKED_AT and len(lines) > 1 else lines  # the last one may be cut
 
     @property
     def is_parquet(self) -> bool:
@@ -71,7 +100,7 @@ class TableFile:
         return pa.csv.open_csv(
             self.path,
             read_options=pa.csv.ReadOptions(
-                block_size=BLOCK_BYTES, encoding=self.encoding, autogenerate_column_names=not self.header
+                block_size=BLOCK_BYTES, encoding=self.encoding, autogenerate_column_names=self.header is False
             ),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter),
             convert_options=pa.csv.ConvertOptions(column_types=dict(types), include_columns=columns),
@@ -88,6 +117,23 @@ class TableFile:
                 f"{self.path} is not text in {self.encoding}: convert it, or pass --encoding (e.g. latin-1)"
             )
         return InputError(f"cannot read {self.path}: {text}")
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return [cell.strip().strip('"') for cell in line.split(delimiter)]
+
+
+def _columns(lines: Sequence[str], delimiter: str) -> int:
+    """How many columns the lines have with this delimiter, if they all have equally many; else 1."""
+    found = {len(next(csv.reader([line], delimiter=delimiter))) for line in lines}
+    return found.pop() if len(found) == 1 else 1
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(cell) and float(cell) == float(cell)
+    except ValueError:
+        return False
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:

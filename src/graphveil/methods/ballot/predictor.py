@@ -31,6 +31,7 @@ class BallotPredictor:
     query: np.ndarray | None = None
     accuracy: float | None = None
     note: str = ""
+    takes_newcomers = True
 
     @classmethod
     def of_own(cls, own: OwnPredictor, note: str) -> BallotPredictor:

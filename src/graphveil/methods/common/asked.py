@@ -42,7 +42,7 @@ class ReportsPredictor(ABC):
 
     def blind_scores(self, slots: np.ndarray) -> np.ndarray:
         """Logits of some slots, computed without the labels that they reported themselves; a network reads none."""
-        return self.scores[slots]
+        return np.asarray(self.scores[slots])
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]: ...

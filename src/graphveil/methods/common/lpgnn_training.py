@@ -43,12 +43,21 @@ def rectified(server: Server, rows: Any, most: int) -> Array:
     """Unbiased rows of the feature reports (or raw features as they are), of at most ``most`` columns."""
     response: Any = server.rounds["features"].randomizer if "features" in server.rounds else None
     scale, shift = (1.0, 0.0) if response is None else (response.scale, response.middle)
-    values = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
+    values: Any = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
     if values.shape[1] <= most:
-        dense = values.toarray() if sp.issparse(values) else np.asarray(values)
-        return scale * dense.astype(np.float32) + np.float32(shift)
+        dense = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float32)
+        return np.asarray(np.float32(scale) * dense + np.float32(shift))
     mixing = server.coins.standard_normal((values.shape[1], most)).astype(np.float32) / np.float32(np.sqrt(most))
     return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
+
+
+class NetworkScores(ScoresPredictor):
+    """Scores of every slot, and (in memory only) what the papers' attacks query: the network after its last epoch, the rectified
+    reports and the arcs. The released code asks it without KProp."""
+
+    network: nn.Module | None = None
+    rows: Array | None = None
+    arcs: np.ndarray | None = None
 
 
 @dataclass
@@ -72,17 +81,20 @@ class LpgnnTraining(PropagationOptions):
 
     keep: Literal["lpgnn", "loss"] = "lpgnn"
 
-    def learn(self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray) -> ScoresPredictor:
+    def learn(self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray) -> NetworkScores:
         """Train on the graph of these arcs."""
-        matrix = along_arcs(arcs, server.facts.nodes)
-        x = torch.from_numpy(kprop(matrix, rectified(server, rows, self.compress), self.feature_steps))
-        best = self._trained(server, x, matrix, labels, arcs)
-        facts = {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}
-        return ScoresPredictor(best.scores, facts, public=True)
+        matrix, reports = along_arcs(arcs, server.facts.nodes), rectified(server, rows, self.compress)
+        x = torch.from_numpy(kprop(matrix, reports, self.feature_steps))
+        best, network = self._trained(server, x, matrix, labels, arcs)
+        found = NetworkScores(
+            best.scores, {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}, public=True
+        )
+        found.network, found.rows, found.arcs = network, reports, arcs
+        return found
 
     def _trained(
         self, server: Server, x: Tensor, matrix: sp.csr_matrix, labels: NoisyLabels, arcs: np.ndarray
-    ) -> Epoch:
+    ) -> tuple[Epoch, nn.Module]:
         seed, classes = int(server.coins.integers(2**31)), server.facts.classes
         network = as_lpgnn_builds(self.backbone, x.shape[1], self.hidden, classes, self.dropout, seed)
         train, validation = map(torch.as_tensor, labels.learning_rows(server.masks))
@@ -94,7 +106,8 @@ class LpgnnTraining(PropagationOptions):
         def loss() -> Tensor:
             logits: Tensor = network(x, edges)
             seen[:] = [logits.detach()]
-            return objective(logits)
+            found: Tensor = objective(logits)
+            return found
 
         def accuracy(logits: Tensor, who: Tensor) -> float:
             return float((logits[who].argmax(dim=1) == heard[who]).double().mean())
@@ -116,7 +129,7 @@ class LpgnnTraining(PropagationOptions):
                     best = found
                 server.tell("epochs", number, self.epochs)
         assert best is not None  # there is at least one epoch
-        return best
+        return best, network.eval()
 
     def _objective(self, matrix: sp.csr_matrix, reports: np.ndarray, noise: Tensor, train: Tensor) -> Any:
         heard = torch.as_tensor(reports)[train]

@@ -27,11 +27,11 @@ class PublishedGraphPrivatizer(PublishedListMethod):
     lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
 
     Args:
-        reading: ``code`` (see :class:`NeighbourReplacement`; v is heard by the contacts it reports, and a true contact that comes
-            later in the list takes back an equal replacement) or ``text`` (equations (3) and (4); v hears the contacts it reports,
-            as often as they were drawn, so out-degrees stay).
-        metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share nothing;
-            in the released code the distance itself, so that the least similar pass.
+        reading: ``code`` (see :class:`NeighbourReplacement`; v is heard by the contacts it reports, and a true contact that
+            comes later in the list takes back an equal replacement) or ``text`` (equations (3) and (4); v hears the contacts it
+            reports, as often as they were drawn, so out-degrees stay).
+        metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share
+            nothing; in the released code the distance itself, so that the least similar pass.
         alpha, threshold: of the similarity; the paper's alpha = 0 is alpha = 1 in the formula of the released code.
     """
 

@@ -18,6 +18,12 @@ from graphveil.methods.lga_pgnn.augmentation import NeighbourAutoEncoder, low_de
 from graphveil.privacy.noise import Array
 
 
+def _linear(layers: nn.Sequential, number: int) -> nn.Linear:
+    layer = layers[number]
+    assert isinstance(layer, nn.Linear)
+    return layer
+
+
 class Neighbours:
     """S further neighbours for every vertex of low degree, by an auto-encoder of reports; without one they are zero vectors.
 
@@ -48,7 +54,7 @@ class Neighbours:
     def _prepare(self, model: NeighbourAutoEncoder, rows: Tensor, starts: np.ndarray, targets: np.ndarray) -> None:
         """What does not change from epoch to epoch: reports seen through the first layers."""
         width, low = rows.shape[1], self.low
-        encoder, decoder = model.encoder[0], model.decoder[0]
+        encoder, decoder = _linear(model.encoder, 0), _linear(model.decoder, 0)
         with torch.no_grad():
             self._half = rows @ encoder.weight[:, :width].T / 2
             self._condition = rows[low] @ encoder.weight[:, width:].T + encoder.bias
@@ -79,7 +85,9 @@ class Neighbours:
         other = self.low.clone()
         some = self._number > 0
         other[some] = self._targets[self._first[some] + pick[some]]
-        found: Tensor = self.model.encoder[2](torch.relu(self._half[self.low] + self._half[other] + self._condition))
+        found: Tensor = _linear(self.model.encoder, 2)(
+            torch.relu(self._half[self.low] + self._half[other] + self._condition)
+        )
         return found
 
 
@@ -88,7 +96,8 @@ class PrivateLayer(nn.Module):
 
     def __init__(self, width: int, hidden: int, neighbours: Neighbours | None = None) -> None:
         super().__init__()
-        self.linear, self.neighbours = nn.Linear(width, hidden), neighbours
+        self.linear = nn.Linear(width, hidden)
+        self.neighbours = neighbours
 
     def forward(self, means: Tensor) -> Tensor:
         if self.neighbours is None:
@@ -96,7 +105,7 @@ class PrivateLayer(nn.Module):
         further, weight = self.neighbours, self.linear.weight
         out = (means @ weight.T) * further.kept
         if further.model is not None:
-            last = further.model.decoder[2]
+            last = _linear(further.model.decoder, 2)
             made = further.hidden_sums(self.training) @ (weight @ last.weight.detach()).T
             made = made + further.samples * (weight @ last.bias.detach())
             out = out.index_add(0, further.low, further.share * made)
