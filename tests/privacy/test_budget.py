@@ -30,11 +30,12 @@ from graphveil.privacy.accounting.loss import (
     gaussian_mu,
 )
 from graphveil.privacy.budget import Account, BudgetBook, Charge, Notion
+from graphveil.privacy.budget.book import _append
 from graphveil.privacy.budget.charge import loss_from_json, loss_to_json
-from graphveil.privacy.budget.statement import exported, history
+from graphveil.privacy.budget.statement import cautions, exported, history
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.plan import Gap, Plan, Slot
-from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
+from graphveil.privacy.promise import Adjacency, EdgeLevel, KNeighborLevel, NodeLevel
 from tests.privacy.budget_worker import plan
 
 TOTAL = NodeLevel(4.0, 1e-5, adjacency="record")
@@ -162,6 +163,36 @@ def test_notions_cover_what_they_contain():
     assert replaced.covers(notion(TOTAL)) and not notion(TOTAL).covers(replaced)
 
 
+def test_an_adaptive_run_is_free_of_its_rest_only_where_all_noise_is_gaussian():
+    """The filter theorem is about Gaussians: beside other noise, a share that was chosen at run time is no bound."""
+    adaptive = Charge({"train": (Gdp(0.9),)})
+    settled = Account(TOTAL, (Charge({"train": (Gdp(0.2),)}),), (adaptive,))
+    assert settled.spent == pytest.approx(gaussian_epsilon(0.2, 1e-5))
+    other = Charge({"train": (LaplaceLoss(0.3),)})
+    assert settled.with_charge(other).spent == Account(TOTAL, (adaptive, other)).spent
+    nothing = Account(TOTAL, (Charge({"train": ()}),), (adaptive,))
+    assert nothing.with_charge(other).spent == Account(TOTAL, (other,)).spent
+
+
+def test_a_sampled_run_that_released_nothing_costs_no_delta_either(book):
+    coin = replace(plan(0.3), sampled=0.1)
+    for _ in range(12):
+        book.reserve(coin, method="x").give_up([])
+    assert book.accounts()[0].spent == 0.0
+
+
+def test_the_book_says_for_what_its_total_does_not_stand(book):
+    assert cautions(book.entries()) == []
+    data, _ = worst_case_graph(seed=1)
+    promise = NodeLevel(1.0, adjacency="record")
+    gv.DpMlp(steps=2).fit(data, promise, budget=book)
+    assert cautions(book.entries()) == [] and book.entries()[-2].body["promise"]["delta"] == 1e-5  # that of the book
+    gv.DpMlp(steps=2).fit(data, promise, seed=0, budget=book)
+    assert "1 runs drew their noise from a seed" in cautions(book.entries())[0]
+    book.reserve(replace(plan(0.1), weaker={"query": Adjacency.RECORD}), method="x")
+    assert "no more is covered for query nodes" in cautions(book.entries())[1]
+
+
 # the file
 
 
@@ -229,6 +260,29 @@ def test_edits_and_deletions_are_found(book, edit):
         db.execute(edit)
     db.close()
     assert book.verify() != []
+
+
+def test_what_is_appended_by_hand_shows_although_every_digest_agrees(book):
+    """A second settlement would free what a run has cost; the chain is whole, and all heads noted elsewhere are in it."""
+    paid = spend(book, 0.5)
+    spent, nothing = book.accounts()[0].spent, {"node / record / zero-out": {"train": [], "query": []}}
+    forged = {"certificate": None, "note": "finished", "charges": nothing}
+    with book._writing() as db:
+        _append(db, "settle", paid.run, forged)
+    assert "none that a run could have written" in book.verify([paid.settled.digest])[0]
+    assert book.accounts()[0].spent == spent > 0
+
+
+def test_a_book_under_another_name_is_found(book):
+    with sqlite3.connect(book.path) as db:
+        db.execute("UPDATE book SET name = 'other people'")
+    db.close()
+    assert "was begun as 'accounts'" in book.verify()[0]
+    with sqlite3.connect(book.path) as db:
+        db.execute("DELETE FROM book")
+    db.close()
+    with pytest.raises(InputError, match="its head was changed"):
+        book.verify()
 
 
 def test_a_rewritten_book_is_told_by_a_head_noted_elsewhere(book, tmp_path):

@@ -103,6 +103,7 @@ def show(
 ) -> None:
     """What is promised, spent and left."""
     from graphveil.privacy.budget import BudgetBook
+    from graphveil.privacy.budget.statement import cautions
 
     opt.check_picture(plot)
     with BudgetBook(book) as known:
@@ -115,6 +116,7 @@ def show(
             "head": known.head,
             "accounts": [account.to_json() for account in accounts],
             "reserved": len(waiting),
+            "cautions": cautions(entries),
         }
         if plot is not None:
             from graphveil.report.budget import draw
@@ -127,6 +129,8 @@ def show(
     typer.echo("\n".join(_lines(accounts)))
     if waiting:
         typer.echo(f"{len(waiting)} of these runs have not been settled: they count as if all was released")
+    for line in body["cautions"]:
+        typer.echo(f"BUT: {line}")
     typer.echo(f"head {body['head']}")
 
 

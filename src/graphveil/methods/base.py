@@ -176,11 +176,12 @@ class PrivateMethod(Options):
                 f"data.y is missing: {self.name} learns from labels, one class per node and -1 where there is none"
             )
         graph = self.validated(data, on_bad_rows)
+        promise = promise if budget is None else budget.completed(promise)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
         if budget is None:
             return self._learnt(graph, plan, ledger, seed, progress, tape)
-        reservation = budget.reserve(plan, method=self.name, mode=self.mode)
+        reservation = budget.reserve(plan, method=self.name, mode=self.mode, seeded=seed is not None)
         try:
             model = self._learnt(graph, plan, ledger, seed, progress, tape)
         except BaseException:

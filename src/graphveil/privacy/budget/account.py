@@ -3,7 +3,8 @@
 *Filter.* A run is admitted if everything admitted so far and this run, composed, stay within (epsilon, delta). Gaussian losses
 add up as mu^2, and that filter holds although later runs are chosen after looking at earlier results (Smith and Thakurta 2022,
 Koskela et al. 2023; ``docs/privacy.md``). Other losses compose as privacy loss distributions: exact for runs whose parameters do
-not depend on earlier results, which the book then says.
+not depend on earlier results, which the book then says. An adaptive run is then charged all that it reserved: what one history
+happened to spend bounds nothing outside the Gaussian filter.
 
 *Who pays.* A person may be a training record in one run and a query record in the next, so "anybody" is the worst over all such
 histories: of Gaussian runs the largest mu of each, else every combination of kinds that no other dominates, and where those are
@@ -61,22 +62,33 @@ class Notion:
 
 @dataclass(frozen=True)
 class Account:
-    """A promise to people over all runs, and the charges admitted under it."""
+    """A promise to people over all runs, and the charges admitted under it; ``reserved``: what the same runs had reserved."""
 
     promise: Promise
     charges: tuple[Charge, ...] = ()
+    reserved: tuple[Charge, ...] = ()
 
     @cached_property
     def notion(self) -> Notion:
         return Notion.of(self.promise)
 
     def with_charge(self, charge: Charge) -> Account:
-        return replace(self, charges=(*self.charges, charge))
+        return replace(self, charges=(*self.charges, charge), reserved=(*(self.reserved or self.charges), charge))
 
     @cached_property
     def exact(self) -> bool:
         """Whether all charges are Gaussian, so that the filter needs no further assumption."""
         return all(charge.gaussian for charge in self.charges)
+
+    @cached_property
+    def counted(self) -> tuple[Charge, ...]:
+        """What the runs count as: as settled within the Gaussian filter, else as reserved unless nothing was released."""
+        if self.exact or not self.reserved:
+            return self.charges
+        return tuple(
+            asked if any(made.losses.values()) else made
+            for made, asked in zip(self.charges, self.reserved, strict=True)
+        )
 
     @cached_property
     def spent(self) -> float:
@@ -86,11 +98,11 @@ class Account:
     @cached_property
     def spent_by_kind(self) -> dict[str, float]:
         """Epsilon of people who were of the same kind in all runs."""
-        named = {kind for charge in self.charges for kind in charge.losses}
+        named = {kind for charge in self.counted for kind in charge.losses}
         kinds = [*(kind for kind in KINDS if kind in named), *sorted(named - set(KINDS))]
         return {
             kind: epsilon_of(
-                itertools.chain(*(c.losses.get(kind, ()) for c in self.charges)), self.promise.target_delta
+                itertools.chain(*(c.losses.get(kind, ()) for c in self.counted)), self.promise.target_delta
             )
             for kind in kinds
         }
@@ -123,7 +135,7 @@ class Account:
         if self.exact:
             tops = [max((mu_of(losses) for losses in charge.losses.values()), default=0.0) for charge in self.charges]
             return [compose(Gdp(mu) for mu in tops)]
-        worst = [charge.worst() for charge in self.charges]
+        worst = [charge.worst() for charge in self.counted]
         if math.prod(len(kinds) for kinds in worst) <= HISTORIES:
             return list(dict.fromkeys(_joined(course) for course in itertools.product(*worst)))
         return [_joined([losses for kinds in worst for losses in kinds])]

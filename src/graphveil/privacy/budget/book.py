@@ -6,8 +6,8 @@ its reservation, so the book never shows less than was released. Admission and r
 write lock: of two processes that would overspend together, one is refused, and a refusal writes nothing.
 
 *Tampering.* Every entry holds the digest of the one before, and the head of the chain is kept apart with its length: a changed,
-moved or missing entry is found by ``verify``. Whoever can write the file can also write a whole new chain; a head that was noted
-elsewhere (``head``; every run folder has one) tells that, too.
+moved or missing entry is found by ``verify``, and so is one that no run writes, such as a second settlement. Whoever can write
+the file can also write a whole new chain; a head that was noted elsewhere (``head``; every run folder has one) tells that, too.
 Tests: ``tests/privacy/test_budget.py``.
 """
 
@@ -163,7 +163,7 @@ class BudgetBook:
         """What is wrong with the book, in words; nothing if it is whole. ``heads``: digests that must be in its chain."""
         with self._reading() as db:
             entries = _entries(db)
-            count, digest = db.exec_driver_sql("SELECT entries, digest FROM book").one()
+            count, digest, name = db.exec_driver_sql("SELECT entries, digest, name FROM book").one()
         faults: list[str] = []
         previous = START
         for place, entry in enumerate(entries, 1):
@@ -174,6 +174,9 @@ class BudgetBook:
             previous = entry.digest
         if count != len(entries) or digest != previous:
             faults.append(f"the book should end with entry {count}, and ends with entry {len(entries)}")
+        if entries and entries[0].body.get("book", name) != name:
+            faults.append(f"the book was begun as {entries[0].body['book']!r}, and is called {name!r}")
+        faults += _out_of_order(entries)
         known = {entry.digest for entry in entries}
         faults += [f"no entry has the digest {head}: the book was rewritten" for head in heads if head not in known]
         if not faults:
@@ -203,11 +206,15 @@ class BudgetBook:
                 raise InputError(
                     "runs were charged already, and what they cost under another notion was not counted: start a new book"
                 )
-            _append(db, "open", "", {"promise": account.promise.to_json()})
+            named = {} if entries else {"book": db.exec_driver_sql("SELECT name FROM book").scalar_one()}
+            _append(db, "open", "", {"promise": account.promise.to_json(), **named})
         return account
 
-    def reserve(self, plan: Plan, *, method: str, mode: str = "sound") -> Reservation:
-        """Admit a run under every account, or refuse it: what it asks, what is spent and what is left."""
+    def reserve(self, plan: Plan, *, method: str, mode: str = "sound", seeded: bool = False) -> Reservation:
+        """Admit a run under every account, or refuse it: what it asks, what is spent and what is left.
+
+        ``seeded``: its noise can be drawn again; noted, because the total says nothing to whoever knows the seed.
+        """
         run = uuid.uuid4().hex
         with self._writing() as db:
             charges = {}
@@ -217,6 +224,7 @@ class BudgetBook:
                     raise PrivacyError(_refusal(method, account, charge, after))
                 charges[str(account.notion)] = charge.to_json()
             body = {"method": method, "mode": mode, "promise": plan.promise.to_json(), "charges": charges}
+            body |= ({"seeded": True} if seeded else {}) | ({"weaker": dict(plan.weaker)} if plan.weaker else {})
             entry = _append(db, "reserve", run, body)
         return Reservation(self, run, plan, entry)
 
@@ -270,7 +278,7 @@ class BudgetBook:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
-        from sqlalchemy.exc import DatabaseError
+        from sqlalchemy.exc import DatabaseError, MultipleResultsFound, NoResultFound
 
         try:
             with self._engine.connect() as db:
@@ -283,6 +291,8 @@ class BudgetBook:
                     raise
         except DatabaseError as error:
             raise InputError(f"{self.path} is not a usable budget book: {error.orig}") from None
+        except (NoResultFound, MultipleResultsFound):
+            raise InputError(f"{self.path} is not a usable budget book: its head was changed by hand") from None
 
 
 def _charge(plan: Plan, account: Account) -> Charge:
@@ -331,14 +341,36 @@ def _append(db: Connection, kind: str, run: str, body: dict[str, Any]) -> Entry:
 
 def accounts_of(entries: Iterable[Entry]) -> list[Account]:
     promises: list[Promise] = []
-    runs: dict[str, dict[str, Any]] = {}
+    reserved: dict[str, dict[str, Any]] = {}
+    made: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if entry.kind == "open":
             promises.append(Promise.from_json(entry.body["promise"]))
-        else:  # what settles a run takes the place of what reserved it
-            runs[entry.run] = entry.body["charges"]
-    accounts = [Account(promise) for promise in promises]
+        elif entry.kind == "reserve":
+            reserved[entry.run] = entry.body["charges"]
+        else:  # what settles a run takes the place of what reserved it, once
+            made.setdefault(entry.run, entry.body["charges"])
     return [
-        Account(account.promise, tuple(Charge.from_json(charges[str(account.notion)]) for charges in runs.values()))
-        for account in accounts
+        Account(
+            promise,
+            tuple(Charge.from_json(made.get(run, asked)[str(notion)]) for run, asked in reserved.items()),
+            tuple(Charge.from_json(asked[str(notion)]) for asked in reserved.values()),
+        )
+        for promise, notion in ((promise, Notion.of(promise)) for promise in promises)
     ]
+
+
+def _out_of_order(entries: Iterable[Entry]) -> Iterator[str]:
+    """Entries that no run writes: a settlement without a reservation or a second one, a total after the first run."""
+    reserved: set[str] = set()
+    settled: set[str] = set()
+    for entry in entries:
+        match entry.kind:
+            case "open" if not reserved:
+                continue
+            case "reserve" if entry.run not in reserved:
+                reserved.add(entry.run)
+            case "settle" if entry.run in reserved - settled:
+                settled.add(entry.run)
+            case _:
+                yield f"entry {entry.number} ({entry.kind}) is none that a run could have written"

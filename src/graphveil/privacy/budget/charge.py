@@ -52,7 +52,7 @@ class Charge:
         made = tuple(releases)
         paid = {kind: compose(release.loss(kind) for release in made) for kind in plan.kinds}
         if plan.sampled < 1:
-            paid = {kind: _amplified(losses, delta / 10, plan.sampled) for kind, losses in paid.items()}
+            paid = {kind: losses and _amplified(losses, delta / 10, plan.sampled) for kind, losses in paid.items()}
         return cls(paid)
 
     @property

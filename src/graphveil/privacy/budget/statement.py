@@ -13,7 +13,9 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.files import write_text
 from graphveil.privacy.budget.book import SCHEMA, BudgetBook, Entry, accounts_of
+from graphveil.privacy.certificate_text import covered_only
 from graphveil.privacy.plan import finite
+from graphveil.privacy.promise import Adjacency
 
 
 def history(entries: Iterable[Entry]) -> list[dict[str, Any]]:
@@ -35,6 +37,24 @@ def history(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             {"number": entry.number, "time": entry.time, "kind": entry.kind, "run": entry.run, **about, "after": after}
         )
     return told
+
+
+def cautions(entries: Iterable[Entry]) -> list[str]:
+    """For what of it the total does not stand, in words: noise that can be drawn again, and people who are covered otherwise."""
+    told = list(entries)
+    free = {entry.run for entry in told if entry.kind == "settle" and entry.body["certificate"] is None}
+    runs = [entry.body for entry in told if entry.kind == "reserve" and entry.run not in free]
+    seeded = sum(bool(body.get("seeded")) for body in runs)
+    found = []
+    if seeded:
+        found.append(
+            f"{seeded} runs drew their noise from a seed: whoever knows it sees through it, and equal seeds share their noise, "
+            "so the total does not hold for anything of them that is released"
+        )
+    for weaker in {tuple(sorted(body["weaker"].items())): None for body in runs if body.get("weaker")}:
+        lines = covered_only({kind: Adjacency(name) for kind, name in weaker})
+        found += [f"in some runs no more is covered {line}" for line in lines]
+    return found
 
 
 def exported(book: BudgetBook, path: Path) -> None:
