@@ -111,7 +111,7 @@ def show(
         waiting = {entry.run for entry in entries if entry.kind == "reserve"} - {
             entry.run for entry in entries if entry.kind == "settle"
         }
-        body = {
+        body: dict[str, Any] = {
             "book": known.name,
             "head": known.head,
             "accounts": [account.to_json() for account in accounts],

@@ -223,7 +223,12 @@ class BudgetBook:
                 if not (after := account.with_charge(charge)).kept:
                     raise PrivacyError(_refusal(method, account, charge, after))
                 charges[str(account.notion)] = charge.to_json()
-            body = {"method": method, "mode": mode, "promise": plan.promise.to_json(), "charges": charges}
+            body: dict[str, Any] = {
+                "method": method,
+                "mode": mode,
+                "promise": plan.promise.to_json(),
+                "charges": charges,
+            }
             body |= ({"seeded": True} if seeded else {}) | ({"weaker": dict(plan.weaker)} if plan.weaker else {})
             entry = _append(db, "reserve", run, body)
         return Reservation(self, run, plan, entry)
