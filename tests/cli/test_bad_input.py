@@ -51,7 +51,7 @@ def test_delta_must_lie_between_zero_and_one(graphveil, graph_file, delta):
         (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor", "--k", "9" * 400), "k must"),
         (("dp-mlp",), "--epsilon"),
         (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor"), "--k"),
-        (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor", "--k", "0"), "k must"),
+        (("ballot", "--epsilon", 1, "--level", "k-neighbor", "--k", "0"), "k of at least 1"),
         (("dp-mlp", "--epsilon", 1, "--k", "2"), "--k"),
         (("dp-mlp", "--epsilon", 1, "--directed"), "--directed"),
         (("dp-mlp", "--epsilon", 1, "--adjacency", "bounded-degree"), "max_degree"),

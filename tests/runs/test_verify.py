@@ -76,7 +76,7 @@ def test_noise_of_an_earlier_version_that_lacks_the_reserve_for_rounding_is_call
 
 
 TINY = {
-    "sound": (gv.Dpdgc(steps=2, code_steps=2, row_norm=1e-8), NODE),
+    "sound": (gv.Dpdgc(steps=2, code_steps=2, row_norm=1e-8, rows="listed-by"), NODE),
     "published": (gv.Dpdgc(mode="published", hidden=4, width=4, epochs=1), gv.KNeighborLevel(2, 4.0)),
 }
 

@@ -22,7 +22,8 @@ HOPS = 2
 
 def has_published_api(model: Any) -> bool:
     """Whether this model still has the network that the papers' attacks query."""
-    return getattr(getattr(model, "predictor", None), "network", None) is not None
+    predictor = getattr(model, "predictor", None)
+    return all(getattr(predictor, name, None) is not None for name in ("network", "rows", "arcs"))
 
 
 def published_api(model: Any) -> tuple[TorchTarget, Data]:

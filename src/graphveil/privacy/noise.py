@@ -251,12 +251,7 @@ class Noise:
 
     def add_gaussian(self, value: Any, sigma: float) -> Array:
         """``value`` plus N(0, sigma^2) on every entry, all on the grid."""
-        from graphveil.privacy.samplers import draw_gaussian
-
-        clean, released = np.ascontiguousarray(value, dtype=np.float64), np.empty(np.shape(value))
-        with self._words.lock:
-            draw_gaussian(sigma, grid(sigma), released.reshape(-1), self._words, clean.reshape(-1), LARGEST * sigma)
-        return released
+        return self.add(value, self.gaussian(sigma, np.shape(value)), sigma)
 
     def add_laplace(self, value: Any, scale: float) -> Array:
         """``value`` plus Laplace noise of this scale on every entry, all on the grid."""
@@ -266,7 +261,7 @@ class Noise:
         """``value`` rounded to the grid of ``scale``, plus ``noise`` from this grid, in the place of this noise."""
         from graphveil.privacy.samplers import add_on_grid
 
-        clean = np.ascontiguousarray(value, dtype=np.float64)
+        clean = np.asarray(value, dtype=np.float64, order="C")
         if clean.shape != noise.shape:
             raise PrivacyError(f"the value has shape {clean.shape}, the noise {noise.shape}; nothing was released")
         add_on_grid(clean.reshape(-1), grid(scale), LARGEST * scale, noise.reshape(-1))

@@ -48,7 +48,6 @@ BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
-NOTHING = np.empty(0)
 
 
 class Stream:
@@ -129,17 +128,12 @@ def laplace_table(scale: float) -> Table:
     return Table.of(scale, weights)
 
 
-def draw_gaussian(
-    scale: float, cell: float, out: Array, words: Stream, value: Array = NOTHING, most: float = 0.0
-) -> None:
-    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two.
-
-    ``value``: added to the noise, moved to -most .. most and rounded to whole cells, part by part while these are in the cache.
-    """
-    table, place, at, end, added = gaussian_table(scale / cell), 0, 0, 0, 0
+def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
+    """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
+    table, place, at, end = gaussian_table(scale / cell), 0, 0, 0
     batch, proposals, odd = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
-    while added < len(out):
-        place, at, end, tail, added = _gaussian(
+    while place < len(out):
+        place, at, end, tail = _gaussian(
             words.address,
             words.state,
             batch,
@@ -155,9 +149,6 @@ def draw_gaussian(
             place,
             proposals,
             odd,
-            value,
-            most,
-            added,
         )
         if tail and place < len(out):
             magnitude = _beyond(table, words)
@@ -307,10 +298,7 @@ def _gaussian(
     place: int,
     proposals: Any,
     odd: Any,
-    value: Any,
-    most: float,
-    added: int,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int]:
     """Fill ``out`` from ``place`` on with words from ``at`` on; stops where a number beyond the table is due, with its sign."""
     half = 0.5 / scale / scale
     while True:
@@ -340,7 +328,7 @@ def _gaussian(
                 at += 1
             minus = (word >> np.uint64(52)) & np.uint64(1)
             if entry == np.uint64(cells):
-                return place, at, end, -1 if minus else 1, added
+                return place, at, end, -1 if minus else 1
             offset = (word >> np.uint64(9)) & np.uint64((1 << 33) - 1)
             near, beside = np.float64(np.int64(entry)) * 8589934592.0, np.float64(np.int64(offset))
             accepted, at = _accepted(words, word, at, beside * (beside + 2.0 * near) * half)
@@ -349,11 +337,8 @@ def _gaussian(
                 continue
             out[place] = np.float64(-k if minus else k) * cell
             place += 1
-        if len(value):
-            add_on_grid(value[added:place], cell, most, out[added:place])
-        added = place
         if place == len(out):
-            return place, at, end, 0, added
+            return place, at, end, 0
         at, end = 0, min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)
         fill_words(address, state, words[:end])
         _choose(words, end, keep, other, proposals, odd)

@@ -68,6 +68,7 @@ STYLES = {
     "sage": Style("grey", "s"),
     "gcn": Style("grey", "o"),
     "sgc": Style("grey", "D"),
+    "linkx": Style("grey", "v"),
     "direction": Style("sky", "o"),  # what an attacker on reports holds
     "multi-bit": Style("vermilion", "D"),
     "clean": Style("grey", "P"),

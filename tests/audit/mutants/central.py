@@ -107,7 +107,9 @@ def clipping_skipped() -> Iterator[None]:
 
     original = learn.clipped_gradient_sum
     with patch.object(
-        learn, "clipped_gradient_sum", lambda network, x, y, clip, *rest: original(network, x, y, None, *rest)
+        learn,
+        "clipped_gradient_sum",
+        lambda network, x, y, clip, *rest, **to: original(network, x, y, None, *rest, **to),
     ):
         yield
 
@@ -159,9 +161,9 @@ def mean_instead_of_sum() -> Iterator[None]:
 
     original = learn.clipped_gradient_sum
 
-    def averaged(network, inputs, targets, clip, *rest):  # type: ignore[no-untyped-def]
+    def averaged(network, inputs, targets, clip, *rest, **to):  # type: ignore[no-untyped-def]
         there = int((np.asarray(targets) >= 0).sum())
-        return original(network, inputs, targets, clip, *rest) * (len(targets) / max(there, 1))
+        return original(network, inputs, targets, clip, *rest, **to) * (len(targets) / max(there, 1))
 
     with patch.object(learn, "clipped_gradient_sum", averaged):
         yield
