@@ -78,6 +78,7 @@ def test_where_no_promise_holds_everybody_asks_about_their_own_records_only(serv
         422,
     ]
     assert "no promise holds" in predict("east").json()["audience"]
+    assert predict("west").status_code == 403  # a score of somebody whose one contact is p1 tells about p1
 
 
 def test_the_same_report_again_is_acknowledged_and_counted_once(service):
