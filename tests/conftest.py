@@ -35,3 +35,18 @@ def shared_data():
     if not folder:
         pytest.skip("GRAPHVEIL_DATA is not set: no folder of real graphs")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, one for all tests of a worker, or a reason to skip."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is looked at")
+    from graphveil.report.browser import find_browser, flags
+
+    found = find_browser()
+    if found is None:
+        pytest.skip("no chromium is installed: no page is looked at")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=found, args=flags())
+        yield running
+        running.close()

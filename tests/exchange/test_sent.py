@@ -38,10 +38,10 @@ def records(folder, name, ids):
     return Records(TableFile(folder / name), "id", ("w*",), "label", "friends", 4)
 
 
-def sent(source, memory, allowed=ALLOWED, stage=None, heard=None):
+def sent(source, memory, allowed=ALLOWED, stage=None, heard=None, seed=None):
     asked = PROTOCOL.stage() if stage is None else stage
     job = Privatizer(source, asked.promise, asked.rounds, heard)
-    return b"\n".join(line for lines, _, _ in Upload(job, asked, allowed, memory).lines(Noise()) for line in lines)
+    return b"\n".join(line for lines, _, _ in Upload(job, asked, allowed, memory).lines(Noise(seed)) for line in lines)
 
 
 def test_the_same_record_gives_the_same_bytes_from_any_file(tmp_path):
@@ -50,6 +50,15 @@ def test_the_same_record_gives_the_same_bytes_from_any_file(tmp_path):
     assert two[:25] == one[25:] and len(set(two[25:])) == 25
     other = sent(records(tmp_path, "a.parquet", range(50)), tmp_path / "elsewhere").splitlines()
     assert other != one  # another memory has other draws, so the bytes above were remembered
+
+
+def test_what_a_seed_has_drawn_is_never_sent_as_if_it_had_not_been(tmp_path):
+    """A service that was away has not heard of the seed: whoever sends again without one would make a certificate hold."""
+    source = records(tmp_path, "a.parquet", range(9))
+    first = sent(source, tmp_path / "memory", seed=1)
+    with pytest.raises(PrivacyError, match="with a seed"):
+        sent(source, tmp_path / "memory")
+    assert sent(source, tmp_path / "memory", seed=2) == first  # and with any seed it is said to be seeded
 
 
 def test_what_is_sent_is_what_the_stage_asks_for_and_no_value_is_kept(tmp_path):

@@ -70,6 +70,19 @@ def test_budgets_are_gaussian_shares_and_the_best_guess():
     assert local.each == local.total == 1 and local.guess == pytest.approx(math.e / (1 + math.e))
 
 
+@pytest.mark.parametrize("runs", range(1, 13))
+def test_as_many_runs_as_advised_fit_into_the_total(runs):
+    found = advise(Answers(runs=runs))
+    each = float(re.search(r"--epsilon (\S+)", found.commands[2])[1])
+    assert gaussian_epsilon(gaussian_mu(each, found.delta) * math.sqrt(runs), found.delta) <= 4.0
+
+
+def test_what_is_advised_to_be_sent_raw_is_not_said_to_be_protected():
+    found = advise(Answers("reports"))
+    assert "--edges-epsilon raw" in found.commands[1]
+    assert "contact lists are sent in the clear and not protected" in found.protected
+
+
 @pytest.mark.parametrize("wrong", [{"protect": "everybody"}, {"runs": 0}, {"k": 0}, {"people": 0}])
 def test_wrong_answers_are_refused(wrong):
     with pytest.raises(InputError):

@@ -6,21 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from graphveil.report.browser import find_browser, flags
 from tests.cli.conftest import graphveil  # noqa: F401 - a fixture
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium, or a reason to skip."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is looked at")
-    found = find_browser()
-    if found is None:
-        pytest.skip("no chromium is installed: no page is looked at")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=found, args=flags())
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.report.browser import find_browser, flags
 from graphveil.service.app import create_app
 from graphveil.service.dashboard import page
 from graphveil.service.summary import attacks_of
@@ -61,14 +60,11 @@ def test_the_page_needs_nothing_from_elsewhere():
     assert create_app(unlimited(Path("nowhere"))).docs_url is None
 
 
-def test_it_renders_and_follows_what_arrives_on_a_phone_and_on_a_desk(collected):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is looked at")
-    command = find_browser()
-    if command is None:
-        pytest.skip("no chromium is installed: no page is looked at")
+def test_it_renders_and_follows_what_arrives_on_a_phone_and_on_a_desk(collected, browser):
+    from playwright.sync_api import expect
+
     app = collected.client.app
-    with listening(app) as url, playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=command, args=flags())
+    with listening(app) as url:
         for number, width in enumerate(WIDTHS):
             view = browser.new_page(viewport={"width": width, "height": 900})
             said, asked = [], []
@@ -77,16 +73,15 @@ def test_it_renders_and_follows_what_arrives_on_a_phone_and_on_a_desk(collected)
             view.on("request", lambda request, asked=asked: asked.append(request.url))
             view.goto(f"{url}/#token={collected.tokens['analyst']}")
             tile = view.locator(".tile b").first
-            playwright.expect(tile).to_have_text(str(250 + number), timeout=15_000)
+            expect(tile).to_have_text(str(250 + number), timeout=15_000)
             assert "token" not in view.url and view.locator("#status").text_content().startswith("live")
             assert "The promise holds" in view.locator("#certificate").text_content()
             assert "a record of another holder" in view.locator("#refused").text_content()
             assert "AUC 0.520" in view.locator("#attacks").text_content()
             assert view.evaluate("document.documentElement.scrollWidth") <= width
             collected.send([{"id": f"new-{number}", "contacts": []}])
-            playwright.expect(tile).to_have_text(str(251 + number), timeout=15_000)
+            expect(tile).to_have_text(str(251 + number), timeout=15_000)
             if PICTURES:
                 view.screenshot(path=f"{PICTURES}/service-{width}.png", full_page=width < 1000)
             assert said == [] and all(one.startswith((url, "data:")) for one in asked)
             view.close()
-        browser.close()

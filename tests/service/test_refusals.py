@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import struct
 import zipfile
 from dataclasses import replace
 
@@ -12,6 +13,11 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, func, select
 
+from graphveil.exchange import wire_arrow
+from graphveil.exchange.randomizers import MultiBit
+from graphveil.exchange.round import Round
+from graphveil.exchange.wire import Defect, Stage
+from graphveil.privacy.local import Local, Part
 from graphveil.service.app import create_app
 from graphveil.service.schema import owners, refusals, reports
 from graphveil.service.tokens import create_token, revoke_token
@@ -72,6 +78,7 @@ BODIES = {
     "half a class": ([GOOD | {"label": 0.5}], 422),
     "a truth value": ([GOOD | {"label": True}], 422),
     "a huge number": (b'{"id": "a", "label": ' + b"9" * 5000 + b', "contacts": []}', 422),
+    "a number beyond all floats": (b'{"id": "a", "label": ' + b"9" * 400 + b', "contacts": []}', 422),
     "a nest": (b"[" * 100_000, 422),
     "a list": ([[GOOD]], 422),
     "no id": ([{"label": 1, "contacts": []}], 422),
@@ -106,6 +113,24 @@ def bomb():
     return stream(rows, compression="zstd")
 
 
+def hidden_bomb():
+    """The same in the old format, where the compression stands in the metadata and not in the header."""
+    rows = pa.table({"id": ["a" * 128] * 900, "label": [1] * 900, "contacts": ["b " * 2_000] * 900})
+    sink, packed = io.BytesIO(), {"ARROW:experimental_compression": "zstd"}
+    old = pa.ipc.IpcWriteOptions(compression="zstd", metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(sink, rows.schema, options=old) as writer:
+        writer.write_batch(rows.to_batches()[0], custom_metadata=packed)
+    content = bytearray(sink.getvalue())
+    (message,) = (one for one in pa.ipc.MessageReader.open_stream(bytes(content)) if one.type == "record batch")
+    header = message.metadata.to_pybytes()
+    root = struct.unpack_from("<I", header, 0)[0]
+    union = wire_arrow._field(header, root, 2)
+    batch = union + struct.unpack_from("<I", header, union)[0]
+    fields = batch - struct.unpack_from("<i", header, batch)[0]  # the offsets of its fields, 4 bytes behind its sizes
+    struct.pack_into("<H", content, bytes(content).index(header) + fields + 4 + 2 * wire_arrow.COMPRESSION, 0)
+    return bytes(content)
+
+
 def zipped():
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as file:
@@ -120,6 +145,7 @@ STREAMS = {
     "pickle": (pickle.dumps(table()), 400),
     "a zip file": (zipped(), 400),
     "compressed": (bomb(), 400),
+    "compressed in secret": (hidden_bomb(), 400),
     "a dictionary": (stream(table(contacts=pa.array(["b"]).dictionary_encode())), 400),
     "nested columns": (stream(table(contacts=[["b"]])), 400),
     "no label column is fine, another is not": (stream(table(degree=[1])), 400),
@@ -139,6 +165,15 @@ def test_streams_that_are_no_reports(service, name):
     found = service.send(content, kind=ARROW)
     assert found.status_code == status, found.text
     assert stored(service) == [0, 0]
+
+
+def test_columns_of_nothing_do_not_become_numbers():
+    """An empty column has no bytes at all, and would be a column of doubles when it is read."""
+    wide = Stage("first", Local(2, "withheld", "withheld"), (Round("x", Part.FEATURES, MultiBit(2.0, 300)),), 300, 2)
+    ids = pa.array([str(n) for n in range(2_000)])
+    content = stream(pa.table({"id": ids} | {f"f{n}": pa.nulls(2_000) for n in range(300)}))
+    with pytest.raises(Defect, match="more numbers than bytes"):
+        list(wire_arrow.arrow_records(content, wide, 10_000))
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/octet-stream", "application/x-pickle"])

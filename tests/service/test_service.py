@@ -11,6 +11,7 @@ from sqlalchemy import update
 from graphveil.exchange.wire import stored_record
 from graphveil.exchange.wire_reports import Columns
 from graphveil.privacy.noise import Noise
+from graphveil.service.intake import Batch
 from graphveil.service.jobs import create_job, read_job
 from graphveil.service.schema import jobs
 from graphveil.service.tokens import create_token
@@ -77,6 +78,7 @@ def test_where_no_promise_holds_everybody_asks_about_their_own_records_only(serv
         422,
     ]
     assert "no promise holds" in predict("east").json()["audience"]
+    assert predict("west").status_code == 403  # a score of somebody whose one contact is p1 tells about p1
 
 
 def test_the_same_report_again_is_acknowledged_and_counted_once(service):
@@ -85,6 +87,14 @@ def test_the_same_report_again_is_acknowledged_and_counted_once(service):
     assert service.send([line]).json()["stored"] == 1
     again = service.send([line | {"contacts": ["b", "b"]}])  # a contact is in a list once
     assert again.status_code == 200 and again.json() == {"stored": 0, "repeated": 1, "refused": []}
+
+
+def test_a_caller_who_goes_away_does_not_stop_the_writer(service):
+    service.create()
+    writer, record = service.client.app.state.writer, stored_record("a", {"contacts": [], "label": 1})
+    with service.store.writing():  # the writer waits, and its caller does not
+        assert not writer.put(Batch(1, "first", "east", False, [record])).cancel()
+    assert writer.put(Batch(1, "first", "east", False, [record])).result(30).repeated == 1
 
 
 def test_a_bad_report_does_not_harm_the_others(service):

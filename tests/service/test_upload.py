@@ -32,7 +32,7 @@ def running(settings):
 def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(running, tmp_path, capsys, monkeypatch):
     service, url = running
     pauses, sleep = [], upload.time.sleep
-    monkeypatch.setattr(upload.time, "sleep", lambda seconds: pauses.append(seconds) or sleep(min(seconds, 0.2)))
+    monkeypatch.setattr(upload.time, "sleep", lambda seconds: pauses.append(seconds) or sleep(min(seconds, 0.5)))
     table = {"id": [f"p{n}" for n in range(30)], "group": [n % 3 for n in range(30)], "friends": ["p1"] + ["p0"] * 29}
     pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")
 

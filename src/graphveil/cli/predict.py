@@ -15,6 +15,7 @@ from graphveil.cli.runs import Run
 from graphveil.errors import InputError
 
 BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
+RANKED = "; who is in this list, and in which order, tells about everybody's own rows: the list stays with the curator"
 ENDINGS = (".csv", ".parquet", ".json")
 
 
@@ -40,6 +41,7 @@ def predict(
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
     from graphveil.graph.ids import read_ids
     from graphveil.methods.alignment import IN_ORDER
+    from graphveil.methods.model import ANYBODY
     from graphveil.runs.load import load_model
 
     if only not in ("all", "unlabelled"):
@@ -72,6 +74,8 @@ def predict(
         "probability": [round(float(chance[row]), 6) for row in rows],
     }
     note = model.audience(access if graph is not None else "charge")
+    if (top is not None or of_class is not None) and not note.startswith(ANYBODY):
+        note += RANKED
     if as_json or (out is not None and out.suffix == ".json"):
         order = BY_ID if ids is not None or graph is None else IN_ORDER
         order = order if model.reads_slots else OWN_FEATURES

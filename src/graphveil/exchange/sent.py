@@ -1,8 +1,9 @@
 """Reports made for a service, kept by record: whoever is asked again sends the same bytes, from any file, after any crash.
 
 The key is the keyed digest of the id (``memory.py``) and what was drawn: a part of the record, or one round on contacts. With it
-stand the randomizer and what it heard; a request under another law is a second look at the record and is refused. A report is
-on the disk before it leaves. Lookups and inserts are by key, so time is linear in the records and memory does not grow.
+stand the randomizer, what it heard and whether a seed drew it; a request under another law is a second look at the record and is
+refused, and what a seed has drawn is never sent as if it had not been. A report is on the disk before it leaves. Lookups and
+inserts are by key, so time is linear in the records and memory does not grow.
 Tests: ``tests/exchange/test_sent.py``.
 """
 
@@ -31,9 +32,11 @@ class Sent:
         self.memory = memory
         self._drawn = Drawn(memory.path / SENT)
 
-    def recall(self, stage: Stage, digests: np.ndarray) -> list[tuple[dict[str, object], frozenset[str]]]:
+    def recall(
+        self, stage: Stage, digests: np.ndarray, seeded: bool = False
+    ) -> list[tuple[dict[str, object], frozenset[str]]]:
         """What was made before for each of these records, and what of it: parts, or rounds on contacts."""
-        laws = laws_of(stage)
+        laws = laws_of(stage, seeded)
         each = {what: self._drawn.read(what, digests) for what in laws}
         found = []
         for digest in digests.tolist():
@@ -43,7 +46,8 @@ class Sent:
                 law, body = each[what][digest]
                 if law != laws[what]:
                     raise PrivacyError(
-                        f"{what} of some records have been randomised already, in another way or after hearing something else; "
+                        f"{what} of some records have been randomised already, in another way, after hearing something else, or "
+                        f"{'without' if seeded else 'with'} a seed; "
                         f"a second draw would spend the budget again ({self.memory.path} remembers)"
                     )
                 told |= json.loads(body)
@@ -56,10 +60,11 @@ class Sent:
         digests: np.ndarray,
         bodies: Sequence[Mapping[str, object]],
         known: Sequence[frozenset[str]],
+        seeded: bool = False,
     ) -> None:
         """Keep durably what is not ``known`` of each record; an error, and nothing is kept, if a file has it already."""
         rows = []
-        for what, law in laws_of(stage).items():
+        for what, law in laws_of(stage, seeded).items():
             new = np.array([what not in one for one in known], dtype=bool)
             self.memory.refuse_again(what, digests[new])
             names = _fields(what)
@@ -69,13 +74,13 @@ class Sent:
         self._drawn.write(rows)
 
 
-def laws_of(stage: Stage) -> dict[str, str]:
-    """What a stage draws (or sends in the clear), and by which law."""
+def laws_of(stage: Stage, seeded: bool = False) -> dict[str, str]:
+    """What a stage draws (or sends in the clear), and by which law; ``seeded``: with noise that can be drawn again."""
     found = {}
     for round in stage.rounds:
         heard = stage.heard if round.part is Part.EDGES else ""
-        law = json.dumps([mechanism_to_json(round.randomizer), heard], sort_keys=True)
-        found[what_is_drawn(round)] = hashlib.sha256(law.encode()).hexdigest()
+        law = [mechanism_to_json(round.randomizer), heard, *(["seeded"] if seeded else [])]
+        found[what_is_drawn(round)] = hashlib.sha256(json.dumps(law, sort_keys=True).encode()).hexdigest()
     return found | {f"raw-{part.value}": "raw" for part in Part if stage.raw(part)}
 
 

@@ -173,12 +173,12 @@ class Upload:
                 f"{records.source.path} has {len(columns)} attributes, the collection asks for {self.stage.attributes}"
             )
         memory = Memory(self.memory or records.source.path.parent / FOLDER)
-        kept, before = Sent(memory), 0
+        kept, before, seeded = Sent(memory), 0, noise.seed is not None
         for batch in records.batches(columns):
             digests = memory.digests(batch.ids.to_pylist())
             if len(np.unique(digests)) != len(digests):
                 raise InputError(f"{records.source.path} has two records with the same id: every vertex reports once")
-            told = kept.recall(self.stage, digests)
+            told = kept.recall(self.stage, digests, seeded)
             asked = len(laws_of(self.stage))
             new = np.array([len(known) < asked for _, known in told], dtype=bool)
             outside = 0
@@ -186,7 +186,7 @@ class Upload:
             if new.any():
                 made, outside = self._made(batch.take(new), noise, before)
                 places = np.flatnonzero(new).tolist()
-                kept.keep(self.stage, digests[new], made, [told[at][1] for at in places])
+                kept.keep(self.stage, digests[new], made, [told[at][1] for at in places], seeded)
                 for at, one in zip(places, made, strict=True):
                     bodies[at] = {
                         **one,

@@ -12,7 +12,6 @@ Tests: ``tests/service/test_refusals.py``.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -200,7 +199,7 @@ def _whole(value: Any, name: str, least: int, most: int) -> int:
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
-        or not math.isfinite(value)
+        or not abs(value) <= LARGEST
         or value != int(value)
     ):
         raise Defect(f"{name}: not a whole number")

@@ -1,7 +1,8 @@
 """Records of the wire as an Arrow stream, read with suspicion: plain columns only, nothing compressed, nothing encoded.
 
 A compressed or dictionary-encoded stream can be a thousand times larger than it looks, so both are refused from the message
-headers, before anything is unpacked. Tests: ``tests/service/test_refusals.py``.
+headers, before anything is unpacked; so are formats before V5, which hide a compression in their metadata, and batches with more
+cells than bytes, whose columns are empty or share their buffers. Tests: ``tests/service/test_refusals.py``.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def arrow_stream(batch: pa.RecordBatch) -> bytes:
 
 def _batches(content: bytes, most: int) -> Iterator[pa.RecordBatch]:
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
+        if message.metadata_version != pa.ipc.MetadataVersion.V5:
+            raise Defect("an Arrow stream of an old format: send version 5")
         if message.type == "record batch" and is_compressed(message.metadata.to_pybytes()):
             raise Defect("a compressed Arrow stream: send it as it is")
         if message.type not in ("schema", "record batch"):
@@ -55,6 +58,8 @@ def _batches(content: bytes, most: int) -> Iterator[pa.RecordBatch]:
             rows += batch.num_rows
             if rows > most:
                 raise Defect(f"more than {most} records in one request: send smaller batches")
+            if batch.num_rows * batch.num_columns > len(content):
+                raise Defect("an Arrow stream with more numbers than bytes: send plain columns")
             batch.validate(full=True)
             yield batch
 

@@ -83,7 +83,7 @@ def advise(answers: Answers) -> Advice:
         why = "everybody will see predictions, so they are released with noise of their own, out of the same epsilon"
     budgets = tuple(_budget(total, promise.target_delta, answers.runs) for total in TOTALS)
     shown = _flags(promise, answers)
-    spend = f"{budgets[2].each:.2g}"
+    spend = _down(budgets[2].each)
     return Advice(
         protected=WHOM[answers.protect],
         promise=str(promise.guarantee) + (f", k = {promise.k}" if promise.k else ""),
@@ -93,7 +93,7 @@ def advise(answers: Answers) -> Advice:
         budgets=budgets,
         consequences=_consequences(answers, method),
         commands=(
-            f"graphveil forecast {method} --data mine.npz --epsilons {','.join(f'{b.each:.2g}' for b in budgets)}{shown}",
+            f"graphveil forecast {method} --data mine.npz --epsilons {','.join(_down(b.each) for b in budgets)}{shown}",
             f"graphveil budget init book.db --epsilon {TOTALS[2]:g} --nodes {answers.people}{shown}",
             f"graphveil train {method} --data mine.npz --epsilon {spend}{shown}{options} --budget book.db --out runs/1",
         ),
@@ -125,6 +125,12 @@ def _budget(total: float, delta: float, runs: int) -> Budget:
     mu = gaussian_mu(total, delta)
     each = gaussian_epsilon(mu / math.sqrt(runs), delta)
     return Budget(total, each, 0.5 * (1 + math.erf(mu / 2 / math.sqrt(2))))
+
+
+def _down(epsilon: float) -> str:
+    """Two digits, rounded down: as many runs of it as were asked for still fit into the total."""
+    cell = 10.0 ** (math.floor(math.log10(epsilon)) - 1)
+    return f"{math.floor(epsilon / cell * (1 + 1e-9)) * cell:.2g}"
 
 
 def _consequences(answers: Answers, method: str) -> tuple[str, ...]:
@@ -169,7 +175,7 @@ def _local(answers: Answers) -> Advice:
     budgets = tuple(Budget(total, total, 1 / (1 + math.exp(-total))) for total in TOTALS)
     flags = "--level local --labels-epsilon 4 --edges-epsilon raw"
     return Advice(
-        protected=WHOM["reports"],
+        protected="the label people report; contact lists are sent in the clear and not protected, features are withheld",
         promise="local / local / replace",
         method=choice.method.name,
         why=choice.why,

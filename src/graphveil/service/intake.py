@@ -82,6 +82,7 @@ class Writer:
     def put(self, batch: Batch) -> Future[Taken]:
         """Done when the batch is durable."""
         future: Future[Taken] = Future()
+        future.set_running_or_notify_cancel()  # a caller who goes away cannot take back what may be on its way to the disk
         self._waiting.put((batch, future))
         return future
 

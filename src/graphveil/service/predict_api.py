@@ -21,7 +21,7 @@ from graphveil.errors import GraphveilError
 from graphveil.exchange.wire import FIRST
 from graphveil.exchange.wire_reports import Columns, WireReports
 from graphveil.service.access import Anybody
-from graphveil.service.intake import NOT_YOURS
+from graphveil.service.intake import AT_ONCE, NOT_YOURS
 from graphveil.service.jobs import last_done
 from graphveil.service.limits import limited_body
 from graphveil.service.receive import DEFECT, received
@@ -119,6 +119,9 @@ def _asked(state: Any, name: str, content: bytes, kind: str, caller: Caller) -> 
     refused = [Refused(line=at, status=DEFECT, reason=why) for at, why in sorted(found.refused.items())]
     if not found.records:
         raise HTTPException(DEFECT, refused[0].reason)
+    if not model.certificate.holds:  # a score tells about whoever is named as a contact
+        named = {one for record in found.records for one in record.contacts or ()}
+        _only_own(state.store, number, caller, sorted(named & {*model.ids}))
     reports = WireReports.of(Columns.of(found.records, stage), stage, caller.holder or "asker", False)
     try:
         with state.models.lock:
@@ -147,8 +150,11 @@ def _only_own(store: Store, number: int, caller: Caller, ids: list[str]) -> None
     if caller.role is not Role.HOLDER or not all(caller.owns(one) for one in ids):
         raise HTTPException(403, OWN_ONLY)
     table = owners.c
-    asked = select(table.record).where(table.collection == number, table.holder == caller.holder, table.record.in_(ids))
+    mine = select(table.record).where(table.collection == number, table.holder == caller.holder)
+    own: set[str] = set()
     with store.reading() as connection:
-        own = {row.record for row in connection.execute(asked)}
+        for start in range(0, len(ids), AT_ONCE):
+            some = mine.where(table.record.in_(ids[start : start + AT_ONCE]))
+            own |= {row.record for row in connection.execute(some)}
     if own != set(ids):
         raise HTTPException(403, OWN_ONLY)
