@@ -21,14 +21,16 @@ DEVICE = Path(__file__).parents[2] / "examples" / "device.py"
 
 
 @pytest.fixture
-def running(settings):
+def running(settings, request):
     """A service that is soon tired of a caller, so that clients have to wait."""
-    with TestClient(create_app(replace(settings, rate=5.0, burst=2.0))) as client, listening(client.app) as url:
+    rate, burst = getattr(request, "param", (50.0, 50.0))
+    with TestClient(create_app(replace(settings, rate=rate, burst=burst))) as client, listening(client.app) as url:
         service = Caller(client)
         service.create()
         yield service, f"{url}/v1/collections/demo"
 
 
+@pytest.mark.parametrize("running", [(1.0, 1.0)], indirect=True)
 def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(running, tmp_path, capsys, monkeypatch):
     service, url = running
     pauses, sleep = [], upload.time.sleep
