@@ -25,9 +25,15 @@ RECORD = NodeLevel(4.0, 1e-4)
 
 
 @pytest.mark.parametrize(
-    "method", [Ballot(), DpMlp(), DpMlp(network="paper", batch_size=5), Gap(), Dpdgc(), NipGnn()], ids=repr
+    ("method", "planted"),
+    [
+        *((method, epoch_chosen_on_validation_labels) for method in (Ballot(), DpMlp(), Gap(), Dpdgc(), NipGnn())),
+        (DpMlp(network="paper", batch_size=5), epoch_chosen_on_validation_labels),
+        (DpMlp(), weights_chosen_on_validation_labels),
+        (Gap(), weights_chosen_on_validation_labels),
+    ],
+    ids=lambda one: getattr(one, "__name__", repr(one)),
 )
-@pytest.mark.parametrize("planted", [epoch_chosen_on_validation_labels, weights_chosen_on_validation_labels])
 def test_choosing_on_true_validation_labels_is_seen_with_the_settings_of_an_audit(method, planted):
     """One run is enough in at least nine cases of ten, whatever the noise: three runs miss it in one case of a thousand.
 
