@@ -8,8 +8,11 @@ RUN pip install --no-cache-dir build && python -m build --wheel --outdir /wheels
 FROM python:3.11-slim
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
-# torch first, for the CPU: an open range would pull in gigabytes that are not needed
-RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple torch \
+# torch first and pinned. Where packages come from is pip's own setting (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL as build arguments):
+# name there whatever has a CPU build of torch, or gigabytes for graphics cards come along
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt torch \
     && pip install --no-cache-dir --constraint /tmp/constraints.txt "$(echo /wheels/*.whl)[serve]" \
     && rm -rf /wheels /tmp/constraints.txt \
     && useradd --create-home --uid 10001 graphveil && install -d -o graphveil -m 700 /var/lib/graphveil
