@@ -9,6 +9,9 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.repeatable import pytest_fixture_setup as pytest_fixture_setup
+from tests.repeatable import pytest_runtest_call as pytest_runtest_call
+
 torch.set_num_threads(1)  # the suite runs in parallel workers; more threads only get in each other's way
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)
 settings.load_profile("steady")

@@ -41,6 +41,7 @@ def first_words(streams):
     return [int(stream._words(1)[0]) for stream in streams]
 
 
+@pytest.mark.entropy
 def test_a_forked_stream_does_not_repeat_itself():
     noise, (read, write) = Noise(), os.pipe()
     child = os.fork()
@@ -51,6 +52,7 @@ def test_a_forked_stream_does_not_repeat_itself():
     assert not np.isin(noise.gaussian(1.0, 4), np.frombuffer(os.read(read, 32))).any()
 
 
+@pytest.mark.entropy
 def test_threads_of_a_fork_do_not_take_the_parents_stream():
     """The second thread must not see a new process beside an old stream; 60 forks of 6 threads (1 in 10 repeated, once)."""
     for _ in range(60):
@@ -70,6 +72,7 @@ def test_threads_of_a_fork_do_not_take_the_parents_stream():
         assert not np.isin(noise._words(6), np.frombuffer(os.read(read, 48), dtype=np.uint64)).any()
 
 
+@pytest.mark.entropy
 def test_a_process_is_known_by_more_than_its_number(monkeypatch):
     """In a namespace of its own a child may have its parent's number."""
     noise, (read, write) = Noise(), os.pipe()
@@ -83,6 +86,7 @@ def test_a_process_is_known_by_more_than_its_number(monkeypatch):
     assert not np.isin(noise._words(4), np.frombuffer(os.read(read, 32), dtype=np.uint64)).any()
 
 
+@pytest.mark.entropy
 def test_a_seeded_stream_refuses_to_go_on_in_a_fork():
     noise, (read, write) = Noise(1), os.pipe()
     child = os.fork()
@@ -104,6 +108,7 @@ def test_copies_and_pickles_of_a_stream_are_refused(way, seed):
         way(Noise(seed))
 
 
+@pytest.mark.entropy
 def test_the_key_has_128_bits():
     """8192 streams: a 16-bit key gives about 500 pairs that start alike, one of 24 bits two; and all of it is asked for."""
     assert KEY_BITS == 128
