@@ -85,9 +85,9 @@ def stored(asked: argparse.Namespace):
         store = Store(Path(temporary) / "service", url)
         store.upgrade()
         wanted = Wanted("demo", "lpgnn", CLASSES, WIDTH, 2.0, 1.0, "raw", options={"compress": 64, "epochs": 5})
-        number = store.create_collection(planned(wanted))
+        number = store.create_collection(planned(wanted), open_to_all=True)
         try:
-            yield store, url, number, create_token(store, "holder", "east")
+            yield store, url, number, create_token(store, "holder", "east", collection="demo")
         finally:
             store.close()
             if server is not None:

@@ -1,6 +1,6 @@
 """Five holders, a service nobody has to trust, and a model: the local model as a running system, on this machine alone.
 
-    python examples/holders.py [--records 2000] [--folder DIR] [--store URL] [--small] [--method lpgnn]
+    python examples/holders.py [--records 2000] [--folder DIR] [--store URL] [--small] [--method lpgnn] [--epochs N]
 
 It starts ``graphveil serve`` on loopback, lets two processes privatise and upload Cora's records (through a line that drops
 answers, so that many are sent again), trains ``lpgnn`` and ``local``, compares classes, accuracy and certificate with the same
@@ -150,7 +150,7 @@ def upload(folder: Path, url: str, method: str, holder: int, token: str) -> dict
     return json.loads(graphveil(*words))
 
 
-def in_one_process(folder: Path, method: str, classes: int):
+def in_one_process(folder: Path, method: str, classes: int, epochs: int | None):
     """The same clients with the same seeds, files instead of a service."""
     from graphveil.exchange.files import Files
     from graphveil.methods.registry import build
@@ -161,7 +161,7 @@ def in_one_process(folder: Path, method: str, classes: int):
         words = ["privatize", folder / f"{holder}.parquet", "--out", paths[-1], *flags(method), "--classes", classes]
         words += ["--holder", f"holder-{holder}", "--memory", folder / f"again-{holder}-{method}"]
         graphveil(*words, "--seed", SEED + holder)
-    return build(method, {}).fit_reports(Files(paths))
+    return build(method, {} if epochs is None else {"epochs": epochs}).fit_reports(Files(paths))
 
 
 def call(url: str, token: str, path: str, body: dict | None = None):
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--store")
     parser.add_argument("--small", action="store_true", help="A generated graph instead of Cora.")
     parser.add_argument("--method", action="append", choices=list(ASKED), help="Default: both.")
+    parser.add_argument("--epochs", type=int, help="Default: the method's own.")
     asked = parser.parse_args()
     asked.method = asked.method or list(ASKED)
     start = time.perf_counter()
@@ -198,21 +199,36 @@ def run(folder: Path, asked: argparse.Namespace) -> None:
         features, labels, edges = ASKED[method]
         words = ["serve", "collection", "create", method, method, "--classes", classes, *where]
         words += ["--attributes", 0 if features == "withheld" else width, "--features-epsilon", features]
-        graphveil(*words, "--labels-epsilon", labels, "--edges-epsilon", edges)
+        graphveil(*words, "--labels-epsilon", labels, "--edges-epsilon", edges, *chosen(asked))
+        for number in range(HOLDERS):
+            ids = folder / f"{number}.ids"
+            ids.write_text("\n".join(map(str, range(number, count, HOLDERS))))
+            graphveil("serve", "collection", "enrol", method, ids, "--holder", f"holder-{number}", *where)
     new = ["serve", "token", "create", *where, "--role"]
-    tokens = [graphveil(*new, "holder", "--holder", f"holder-{number}") for number in range(HOLDERS)]
+    tokens = {
+        method: [
+            graphveil(*new, "holder", "--collection", method, "--holder", f"holder-{number}")
+            for number in range(HOLDERS)
+        ]
+        for method in asked.method
+    }
     operator = graphveil(*new, "operator")
     with serving(where) as url:
         send_all(folder, url, asked.method, tokens)
-        equal = [check(folder, url, method, tokens, operator, data, count) for method in asked.method]
+        equal = [check(folder, url, asked, method, tokens[method], operator, data, count) for method in asked.method]
     if not all(equal):
         sys.exit(1)
 
 
-def send_all(folder: Path, url: str, methods: list[str], tokens: list[str]) -> None:
+def chosen(asked: argparse.Namespace) -> list[object]:
+    """Options of the method, as flags."""
+    return [] if asked.epochs is None else ["--set", f"epochs={asked.epochs}"]
+
+
+def send_all(folder: Path, url: str, methods: list[str], tokens: dict[str, list[str]]) -> None:
     with dropping(url) as (line, lost), ProcessPoolExecutor(2) as pool:
         pairs = [(method, holder) for method in methods for holder in range(HOLDERS)]
-        done = [pool.submit(upload, folder, line, method, holder, tokens[holder]) for method, holder in pairs]
+        done = [pool.submit(upload, folder, line, method, holder, tokens[method][holder]) for method, holder in pairs]
         told = [one.result() for one in done]
     total = {key: sum(one[key] for one in told) for key in ("records", "stored", "repeated")}
     print(
@@ -244,12 +260,14 @@ def asked_for(url: str, method: str, tokens: list[str], count: int) -> np.ndarra
     return np.array([found[str(v)] for v in range(count)])
 
 
-def check(folder: Path, url: str, method: str, tokens: list[str], operator: str, data, count: int) -> bool:
+def check(
+    folder: Path, url: str, asked: argparse.Namespace, method: str, tokens: list[str], operator: str, data, count: int
+) -> bool:
     """Train by the service and in one process; whether classes, accuracy and certificate are the same."""
     job = trained(url, operator, method)
     certificate = call(url, operator, f"/v1/collections/{method}/certificate")
     guess = asked_for(url, method, tokens, count)
-    model = in_one_process(folder, method, int(data.y.max()) + 1)
+    model = in_one_process(folder, method, int(data.y.max()) + 1, asked.epochs)
     alone = dict(zip(model.ids, model.predict().tolist(), strict=True))
     other = np.array([alone[str(v)] for v in range(count)])
     test, truth = data.test_mask.numpy()[:count], data.y.numpy()[:count]

@@ -78,12 +78,11 @@ def service(settings):
 
 
 class Caller:
-    """A client with a token of every role."""
+    """A client with a token of an operator, and of every other role for the collection that was created last."""
 
     def __init__(self, client):
         self.client, self.store = client, client.app.state.store
-        self.tokens = {role: create_token(self.store, role) for role in ("analyst", "operator")}
-        self.tokens |= {name: create_token(self.store, "holder", name) for name in ("east", "west")}
+        self.tokens = {"operator": create_token(self.store, "operator")}
 
     def __call__(self, method, path, role=None, **options):
         headers = {} if role is None else {"Authorization": f"Bearer {self.tokens.get(role, role)}"}
@@ -91,9 +90,12 @@ class Caller:
         return self.client.request(method, path, headers=headers, **options)
 
     def create(self, **fields):
-        body = {"name": "demo", "method": "local", "labels": 3, "edges": "raw", "classes": CLASSES} | fields
-        found = self("POST", "/v1/collections", "operator", json=body)
+        body = {"name": "demo", "method": "local", "labels": 3, "edges": "raw", "classes": CLASSES, "open": True}
+        found = self("POST", "/v1/collections", "operator", json=body | fields)
         assert found.status_code == 201, found.text
+        where = {"collection": found.json()["name"]}
+        self.tokens["analyst"] = create_token(self.store, "analyst", **where)
+        self.tokens |= {name: create_token(self.store, "holder", name, **where) for name in ("east", "west")}
         return found.json()["protocol"]
 
     def send(self, lines, role="east", kind="application/x-ndjson", **query):

@@ -29,16 +29,17 @@ def test_a_person_gets_their_own_prediction_and_an_analyst_none_that_was_not_pai
     client, model, loaded = served(tmp_path, gv.DpMlp(steps=5), gv.NodeLevel(4), data)
     with client:
         service = Caller(client)
-        me = create_token(service.store, "holder", "person", record="17")
+        run = tmp_path / "run"
+        me = create_token(service.store, "person", record="17", run=run)
+        analyst = create_token(service.store, "analyst", run=run)
         found = service("GET", "/v1/run/prediction", me)
         assert found.status_code == 200, found.text
         (own,) = found.json()["predictions"]
         assert own["id"] == "17" and own["probabilities"] == pytest.approx(model.predict_proba(loaded)[17].tolist())
         assert "that node" in found.json()["audience"]
-        assert service("GET", "/v1/run/prediction", "east").status_code == 403  # for no one person
-        nobody = create_token(service.store, "holder", "person", record="1700")
+        nobody = create_token(service.store, "person", record="1700", run=run)
         assert service("GET", "/v1/run/prediction", nobody).status_code == 404
-        refused = service("GET", "/v1/run/predictions", "analyst")
+        refused = service("GET", "/v1/run/predictions", analyst)
         assert refused.status_code == 403 and "own prediction" in refused.json()["detail"]
         assert service("GET", "/v1/run/predictions", me).status_code == 403
         assert service("GET", "/v1/run/prediction").status_code == 401
@@ -49,7 +50,7 @@ def test_where_only_edges_are_protected_an_analyst_sees_everybody(tmp_path, data
     client, model, loaded = served(tmp_path, gv.EdgeRand(epochs=2), gv.EdgeLevel(4), data)
     with client:
         service = Caller(client)
-        found = service("GET", "/v1/run/predictions", "analyst")
+        found = service("GET", "/v1/run/predictions", "operator")
         assert found.status_code == 200, found.text
         told = np.array([one["prediction"] for one in found.json()["predictions"]])
         assert np.array_equal(told, model.predict(loaded, access="charge").numpy())
@@ -58,4 +59,4 @@ def test_where_only_edges_are_protected_an_analyst_sees_everybody(tmp_path, data
 
 def test_without_a_run_there_is_nothing_to_ask(service):
     assert service("GET", "/v1/run").status_code == 404
-    assert service("GET", "/v1/run/predictions", "analyst").status_code == 404
+    assert service("GET", "/v1/run/predictions", "operator").status_code == 404

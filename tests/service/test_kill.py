@@ -71,8 +71,8 @@ def load(service, token, name, acknowledged, stop):
 
 @pytest.mark.parametrize("kills", [1])
 def test_after_kill_9_every_acknowledged_report_is_there_once(store, url, kills):
-    store.create_collection(planned(Wanted("demo", "local", 3, labels=3, edges="raw")))
-    token = create_token(store, "holder", "east")
+    store.create_collection(planned(Wanted("demo", "local", 3, labels=3, edges="raw")), open_to_all=True)
+    token = create_token(store, "holder", "east", collection="demo")
     service, acknowledged, stop = Service(store.folder, url), [[], []], threading.Event()
     service.start()
     threads = [

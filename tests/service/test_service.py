@@ -68,7 +68,7 @@ def test_where_no_promise_holds_everybody_asks_about_their_own_records_only(serv
         return service("GET", "/v1/collections/demo/predictions", role, params={"id": ids}).status_code
 
     assert [asked("east", "p1", "p2"), asked("east", "p1", "p80"), asked("analyst", "p1")] == [200, 403, 403]
-    device = create_token(service.store, "holder", "east", record="p1")
+    device = create_token(service.store, "holder", "east", record="p1", collection="demo")
     assert [asked(device, "p1"), asked(device, "p2")] == [200, 403]
     line, headers = json.dumps({"id": "late", "contacts": ["p1"]}), {"Content-Type": "application/x-ndjson"}
     predict = lambda role: service("POST", "/v1/collections/demo/predict", role, content=line, headers=headers)

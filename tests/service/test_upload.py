@@ -73,8 +73,7 @@ def test_the_command_line_sends_what_it_remembers_and_waits_when_it_is_told_to(r
 def test_a_round_that_hears_something_is_answered_after_it_was_asked(running, tmp_path, people, capsys):
     service, url = running
     url = url.replace("demo", "rounds")
-    body = {"name": "rounds", "method": "local", "labels": 3, "edges": 6, "classes": 3, "options": {"epochs": 2}}
-    assert service("POST", "/v1/collections", "operator", json=body).status_code == 201
+    service.create(name="rounds", edges=6, options={"epochs": 2})
     friends = [" ".join(f"p{u}" for u in people.friends[v] if u < 100) for v in range(100)]
     table = {"id": [f"p{v}" for v in range(100)], "group": people.y.numpy()[:100], "friends": friends}
     pa.parquet.write_table(pa.table(table), tmp_path / "records.parquet")

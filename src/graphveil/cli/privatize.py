@@ -73,6 +73,10 @@ def privatize(
         Path | None,
         typer.Option(metavar="FOLDER", help="Remembers who was randomised. Default: graphveil-memory beside RECORDS."),
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="With --to: all who take part may be told this part in the clear."),
+    ] = None,
     seed: opt.Seed = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -98,7 +102,7 @@ def privatize(
     if (out is None) == (to is None):
         raise InputError("give --out FILE for a file of reports, or --to URL to send them to a service")
     if to is not None:
-        allowed = Allowed(promise, holder, on_outside == "raise", newcomers, memory)
+        allowed = Allowed(promise, holder, on_outside == "raise", newcomers, memory, frozenset(public or ()))
         _send(source, allowed, Service(to, _token(token)), stage, Noise(seed), as_json)
         return
     assert out is not None
@@ -167,6 +171,7 @@ class Allowed:
     refuse_outside: bool
     newcomers: bool
     memory: Path | None
+    public: frozenset[str]
 
 
 def _send(source: Records, allowed: Allowed, service: Service, name: str, noise: Noise, as_json: bool) -> None:
@@ -174,6 +179,7 @@ def _send(source: Records, allowed: Allowed, service: Service, name: str, noise:
     from graphveil.exchange.privatizer import Privatizer
     from graphveil.exchange.upload import Upload, scores_of
     from graphveil.exchange.wire import FIRST
+    from graphveil.privacy.local import Part
 
     protocol = service.protocol()
     heard = None if name == FIRST else service.broadcast(protocol, name)
@@ -183,6 +189,8 @@ def _send(source: Records, allowed: Allowed, service: Service, name: str, noise:
         source, stage.promise, stage.rounds, heard, allowed.holder, allowed.refuse_outside, allowed.newcomers
     )
     upload = Upload(job, stage, allowed.promise, allowed.memory)
+    if name == FIRST and not allowed.newcomers:  # broadcasts tell what was sent here, and nothing of newcomers
+        protocol.check_told([part for part in Part if part.value in allowed.public])
     if allowed.newcomers:
         opt.show(scores_of(upload, service, noise))
         return

@@ -26,7 +26,7 @@ HERE = Path("graphveil-service")
 
 serve = typer.Typer(invoke_without_command=True, help="Run the service, or keep its tokens and collections.", **PLAIN)
 token = typer.Typer(cls=HelpfulGroup, help="Create, list and revoke tokens.", **PLAIN)
-collection = typer.Typer(cls=HelpfulGroup, help="Create, list and close collections.", **PLAIN)
+collection = typer.Typer(cls=HelpfulGroup, help="Create, list and close collections; enrol records.", **PLAIN)
 serve.add_typer(token, name="token")
 serve.add_typer(collection, name="collection")
 
@@ -46,6 +46,11 @@ def run(
     ] = None,
     rate: Annotated[float, typer.Option(min=0.01, help="Requests per second of one token.")] = 200.0,
     body_limit: Annotated[int, typer.Option(min=1024, help="Largest body of a request, in bytes.")] = 8 << 20,
+    connections: Annotated[int, typer.Option(min=2, help="Connections at once; others hear 503 and try again.")] = 512,
+    patience: Annotated[float, typer.Option(min=0.1, help="Seconds for the body of a request to arrive.")] = 30.0,
+    proxy: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of the TLS proxy, whose X-Forwarded-For is believed.")
+    ] = None,
 ) -> None:
     """Run the service until it is told to stop (SIGTERM or Ctrl-C): what was acknowledged is on the disk."""
     if context.invoked_subcommand is not None:
@@ -54,7 +59,8 @@ def run(
     from graphveil.service.running import run_service
     from graphveil.service.settings import Settings
 
-    settings = Settings(folder, store, central, data, largest_body=body_limit, rate=rate, burst=2 * rate)
+    limits: dict[str, Any] = {"largest_body": body_limit, "most_connections": connections, "slowest_body": patience}
+    settings = Settings(folder, store, central, data, **limits, rate=rate, burst=2 * rate, proxy=proxy)
     run_service(settings, host, port)
 
 
@@ -67,9 +73,13 @@ def upgrade(folder: Folder = HERE, store: Url = None) -> None:
 
 @token.command("create")
 def create(
-    role: Annotated[str, typer.Option(help="holder, analyst or operator.")],
+    role: Annotated[str, typer.Option(help="holder, person, analyst or operator.")],
     holder: Annotated[str | None, typer.Option(help="Whose records a holder's token is for.")] = None,
     record: Annotated[str | None, typer.Option(help="The one record a token is for: a device, or a person.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The collection it is for; of an operator, default: all.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(metavar="DIR", help="The central run it is for, instead.")] = None,
     folder: Folder = HERE,
     store: Url = None,
     as_json: opt.AsJson = False,
@@ -77,7 +87,7 @@ def create(
     """Create a token; it is printed once and can never be read again."""
     from graphveil.service.tokens import create_token
 
-    found = create_token(_store(folder, store), role, holder, record)
+    found = create_token(_store(folder, store), role, holder, record, collection=collection, run=run)
     opt.show({"token": found, "key": found.split("_")[1], "role": role} if as_json else found)
 
 
@@ -96,7 +106,7 @@ def revoke(
 
 @token.command("list")
 def list_tokens(folder: Folder = HERE, store: Url = None, as_json: opt.AsJson = False) -> None:
-    """Keys, roles and holders; never a secret."""
+    """Keys, roles, what they are for, and holders; never a secret."""
     from graphveil.service.tokens import all_tokens
 
     found = all_tokens(_store(folder, store))
@@ -104,7 +114,7 @@ def list_tokens(folder: Folder = HERE, store: Url = None, as_json: opt.AsJson = 
         opt.show(found)
         return
     for one in found:
-        whose = " ".join(filter(None, (one["holder"], one["record"])))
+        whose = " ".join(filter(None, (one["scope"], one["holder"], one["record"])))
         typer.echo(f"{one['key']} {one['role']} {whose}{' (revoked)' if one['revoked'] else ''}".rstrip())
 
 
@@ -121,6 +131,13 @@ def create_collection(
     delta: Annotated[float, typer.Option(help="Allowed where a round asks for it.")] = 0.0,
     directed: Annotated[bool, typer.Option("--directed", help="Contacts need not list each other.")] = False,
     mean_degree: Annotated[float | None, typer.Option(help="Contacts per person, if that is public.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="features or labels, raw: declared public, all who take part are told them."),
+    ] = None,
+    open_to_all: Annotated[
+        bool, typer.Option("--open", help="Records need not be enrolled: the holder who is first owns one.")
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Options of the method.")
     ] = None,
@@ -135,9 +152,11 @@ def create_collection(
     options: dict[str, Any] = given_options(settings)
     budgets = (features_epsilon, labels_epsilon, edges_epsilon)
     protocol = planned(
-        Wanted(name, method, classes, attributes, *budgets, delta, relation, directed, mean_degree, options)
+        Wanted(
+            name, method, classes, attributes, *budgets, delta, relation, directed, mean_degree, options, public or ()
+        )
     )
-    _store(folder, store).create_collection(protocol)
+    _store(folder, store).create_collection(protocol, open_to_all=open_to_all)
     if as_json:
         opt.show(protocol.to_json())
         return
@@ -146,7 +165,24 @@ def create_collection(
         hears = f", after hearing {round.hears}" if round.hears else ""
         typer.echo(f"  {round.name}: {round.randomizer.words()}{hears}")
     for part in protocol.promise.raw:
-        typer.echo(f"  {part}: IN THE CLEAR")
+        typer.echo(f"  {part}: IN THE CLEAR{', AND TOLD TO ALL WHO TAKE PART' if part in protocol.tells else ''}")
+
+
+@collection.command("enrol")
+def enrol_records(
+    name: Annotated[str, typer.Argument(help="The collection.")],
+    ids: Annotated[Path, typer.Argument(metavar="FILE", help="Ids, one a line.")],
+    holder: Annotated[str, typer.Option(help="Whose records they are.")],
+    folder: Folder = HERE,
+    store: Url = None,
+) -> None:
+    """Say whose records are: nobody else can report them, and in a collection that is not open nothing else is taken."""
+    found = _store(folder, store)
+    from graphveil.service.enrolment import enrol, read_names
+
+    names = read_names(ids)
+    new = enrol(found, found.number_of(name), holder, names)
+    typer.echo(f"{len(names)} records of {holder}, {new} of them new")
 
 
 @collection.command("list")
@@ -164,10 +200,7 @@ def list_collections(folder: Folder = HERE, store: Url = None, as_json: opt.AsJs
 def close_collection(name: str, folder: Folder = HERE, store: Url = None) -> None:
     """Take no further reports."""
     found = _store(folder, store)
-    number = next((number for number, protocol, _ in found.collections() if protocol.name == name), None)
-    if number is None:
-        raise InputError(f"there is no collection {name!r}")
-    found.close_collection(number)
+    found.close_collection(found.number_of(name))
     typer.echo(f"{name} is closed")
 
 

@@ -7,11 +7,11 @@ Tests: ``tests/exchange/test_sent.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphveil.errors import GraphveilError, InputError
+from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.exchange.broadcast import Broadcast
 from graphveil.exchange.randomizers.categories import LabelResponse
 from graphveil.exchange.round import Round
@@ -25,7 +25,10 @@ VERSION = "graphveil/protocol/1"
 
 @dataclass(frozen=True)
 class Protocol:
-    """The public rules of a collection; ``rounds`` follow from the rest by the method's plan."""
+    """The public rules of a collection; ``rounds`` follow from the rest by the method's plan.
+
+    ``public``: parts in the clear that the operator declares public, so that a broadcast may tell them to all who take part.
+    """
 
     name: str
     method: str
@@ -33,6 +36,22 @@ class Protocol:
     promise: Local
     facts: PublicFacts
     rounds: tuple[Round, ...]
+    public: tuple[Part, ...] = ()
+
+    @property
+    def tells(self) -> tuple[Part, ...]:
+        """The parts that a broadcast passes on in the clear, as they are or as a class that follows from them."""
+        asked = any(round.hears for round in self.rounds)
+        return tuple(part for part in self.promise.raw if part is not Part.EDGES) if asked else ()
+
+    def check_told(self, allowed: Collection[Part]) -> None:
+        """An error if others would be told more than the owner of the records allows."""
+        for part in self.tells:
+            if part not in allowed:
+                raise PrivacyError(
+                    f"the collection tells all who take part everybody's {part} in the clear: say --public {part} if that is "
+                    "allowed"
+                )
 
     def stage(self, name: str = FIRST, heard: Broadcast | None = None) -> Stage:
         """What is asked at one time; a later stage needs what its round hears."""
@@ -77,6 +96,8 @@ class Protocol:
             "promise": self.promise.to_json(),
             "facts": self.facts.to_json(),
             "rounds": [round.asked(self.facts).to_json() for round in self.rounds],
+            "public": [part.value for part in self.public],
+            "tells": [part.value for part in self.tells],
             "stages": {name: self._described(name) for name in self.stages},
         }
 
@@ -107,6 +128,7 @@ class Protocol:
                 Local.from_json(body["promise"]),
                 PublicFacts(**body["facts"]),
                 tuple(Round.of(Release.from_json(entry)) for entry in body["rounds"]),
+                tuple(Part(one) for one in body.get("public", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, Defect, GraphveilError) as error:
             raise InputError(f"this is no protocol of a collection: {error}") from None

@@ -58,7 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     for part in (collections_api, reports_api, predict_api, central_api, dashboard):
         app.include_router(part.router)
 
-    app.add_middleware(Limited, most=settings.largest_body)
+    app.add_middleware(Limited, most=settings.largest_body, seconds=settings.slowest_body)
     app.add_middleware(Observed, metrics=app.state.metrics)
 
     @app.exception_handler(SQLAlchemyError)

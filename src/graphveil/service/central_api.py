@@ -1,7 +1,8 @@
 """A central model behind the same door: a person gets their own prediction, an analyst what was paid for as public.
 
 The rules are the certificate's (``Model.predict_proba`` with its accesses); nothing is decided here a second time. A person's
-token is one of the role holder for one record, which is their id in the data.
+token is for this run and for one record, which is their id in the data. No route trains or releases anything: predictions follow
+from what the run has paid for, so no budget is charged.
 Tests: ``tests/service/test_central.py``.
 """
 
@@ -17,9 +18,10 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import BaseModel
 
 from graphveil.errors import DataWarning, GraphveilError, InputError, PrivacyError
-from graphveil.service.access import Analyst, Holder, Public
+from graphveil.service.access import Person, Public, RunAnalyst
 from graphveil.service.predict_api import Score, Scores
 from graphveil.service.reports_api import REFUSALS
+from graphveil.service.tokens import run_scope
 
 router = APIRouter(prefix="/v1/run", tags=["central model"], responses=REFUSALS)
 
@@ -29,6 +31,7 @@ class Central:
 
     def __init__(self, run: Path, data: str | None) -> None:
         self.run, self.data = run, data
+        self.scope = run_scope(run)
         self.lock = threading.Lock()
         if not (run / "certificate.json").exists():
             raise InputError(f"{run} holds no run: give the folder that 'train --out' wrote")
@@ -47,7 +50,10 @@ class Central:
         if self.data is None:
             raise InputError("the service was started without --data: it has nobody's own record")
         seed = self.model.certificate.seed
-        return as_graph(load_dataset(self.data, seed=0 if seed is None else seed), need_training=False)
+        data = load_dataset(
+            self.data, seed=0 if seed is None else seed, split="none"
+        )  # a generated graph has a seed, too
+        return as_graph(data, need_training=False)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -108,11 +114,10 @@ def get_run(request: Request) -> RunState:
 
 
 @router.get("/prediction")
-def get_own(request: Request, caller: Holder) -> Scores:
+def get_own(request: Request, caller: Person) -> Scores:
     """The caller's own prediction, and nobody else's."""
     central = _central(request)
-    if caller.record is None:
-        raise HTTPException(403, "a prediction is for the person it is about: this token is for no one person")
+    assert caller.record is not None  # every token of this role names one
     try:
         with central.lock:
             if not central.model.certificate.holds:
@@ -127,7 +132,7 @@ def get_own(request: Request, caller: Holder) -> Scores:
 @router.get("/predictions")
 def get_public(
     request: Request,
-    caller: Analyst,
+    caller: RunAnalyst,
     id: Annotated[list[str] | None, Query(max_length=1000, description="Default: everybody.")] = None,
 ) -> Scores:
     """Predictions that were paid for as public; 403 where none were."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +36,11 @@ class NewCollection(BaseModel):
     directed: bool = False
     mean_degree: Annotated[float | None, Field(ge=0, le=1e9)] = None
     options: dict[str, Any] = Field(default_factory=dict)
+    public: Annotated[
+        list[Literal["features", "labels"]],
+        Field(max_length=2, description="Parts in the clear that all who take part may be told: declared public."),
+    ] = []
+    open: bool = Field(False, description="Records need not be enrolled: whoever of the holders is first owns one.")
 
 
 class CollectionState(BaseModel):
@@ -54,7 +59,7 @@ class NewJob(BaseModel):
 
 class Job(BaseModel):
     id: int
-    state: str = Field(description="queued, running, waiting (for a round), done, failed or cancelled")
+    state: str = Field(description="queued, running, waiting (for a round), done, failed, cancelled or withdrawn")
     step: str | None
     done: int
     total: int
@@ -81,8 +86,8 @@ def get_collections(request: Request) -> list[CollectionState]:
 def post_collection(body: NewCollection, request: Request, caller: Operator) -> CollectionState:
     """Start a collection."""
     try:
-        protocol = planned(Wanted(**body.model_dump()))
-        request.app.state.store.create_collection(protocol)
+        protocol = planned(Wanted(**body.model_dump(exclude={"open"})))
+        request.app.state.store.create_collection(protocol, open_to_all=body.open)
     except GraphveilError as error:
         raise HTTPException(409 if "already" in str(error) else 422, str(error)) from None
     return CollectionState(name=protocol.name, state="open", protocol=protocol.to_json())

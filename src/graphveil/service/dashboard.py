@@ -15,12 +15,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from graphveil.report.palette import css
-from graphveil.service.access import Analyst
+from graphveil.service.access import Analyst, Anywhere, Door, address
 from graphveil.service.reports_api import REFUSALS
 from graphveil.service.summary import summary_of
 
@@ -66,9 +67,11 @@ async def get_events(name: str, request: Request, caller: Analyst) -> StreamingR
     state = request.app.state
     number, protocol = await run_in_threadpool(state.registry.find, name)
 
+    token = request.headers["authorization"].partition(" ")[2].strip()
+
     async def events() -> AsyncIterator[str]:
         before, quiet = "", 0
-        while state.ready and not await request.is_disconnected():
+        while state.ready and not await request.is_disconnected() and await still_good(state.door, token, request):
             now = json.dumps(await run_in_threadpool(summary_of, state.store, number, protocol))
             quiet = 0 if now != before else quiet + 1
             if now != before:
@@ -79,3 +82,26 @@ async def get_events(name: str, request: Request, caller: Analyst) -> StreamingR
             await asyncio.sleep(LOOK_EVERY)
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def still_good(door: Door, token: str, request: Request) -> bool:
+    """Whether the token of a stream that goes on has not been revoked meanwhile."""
+    try:
+        return await door.known(token, address(request)) is not None
+    except HTTPException:  # its address has sent too many bad ones, and this one is not known any more
+        return False
+
+
+class TokenState(BaseModel):
+    """What a token is for; None: everything."""
+
+    role: str
+    collection: str | None
+    run: bool
+
+
+@router.get("/v1/token", responses=REFUSALS)
+def get_token(caller: Anywhere) -> TokenState:
+    """What the caller's token is for."""
+    kind, _, name = (caller.scope or "").partition(":")
+    return TokenState(role=caller.role, collection=name if kind == "collection" else None, run=kind == "run")

@@ -1,8 +1,10 @@
 """Reports are taken: each is checked on its own, and either stored once or refused with its reason.
 
 ``(collection, stage, record)`` is the key of a report. The same report again is acknowledged and not counted; another one is
-refused, because its owner would pay twice; so is one of a record that belongs to another holder. Requests that arrive together
-are written in one transaction by one thread, and are acknowledged when it is on the disk.
+refused, because its owner would pay twice; so is one of a record that belongs to another holder, of a record that was not
+enrolled where the collection is not open, and in a later stage of one that no broadcast has named. Who says of a report that a
+seed made it is believed, also afterwards: the mark stays, and models that learned without knowing are withdrawn. Requests that
+arrive together are written in one transaction by one thread, and are acknowledged when it is on the disk.
 Tests: ``tests/service/test_refusals.py``, ``tests/service/test_kill.py``.
 """
 
@@ -32,20 +34,23 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from graphveil.exchange.wire import WireRecord
+from graphveil.exchange.wire import FIRST, WireRecord
 from graphveil.service.clock import now
-from graphveil.service.schema import arrivals, broadcasts, collections, owners, refusals, reports
+from graphveil.service.enrolment import AT_ONCE, holders_of
+from graphveil.service.jobs import withdraw_models
+from graphveil.service.schema import arrivals, broadcasts, collections, enrolled, owners, refusals, reports
 from graphveil.service.store import Store
 
 ANOTHER_HOLDER = "a record of another holder"
 NOT_YOURS = "a record that this token is not for"
 ANOTHER_VALUE = "another report of this record was taken before: a second one would spend its budget again"
 OVER = "this stage is over: nothing more is taken"
+NOT_ENROLLED = "a record that is not enrolled in this collection"
+NOT_NAMED = "a record that did not take part in the first stage"
 TOGETHER = 64  # requests in one transaction
-AT_ONCE = 400  # rows in one question
 AGAIN = 5  # tries, if another process stored the same record at the same moment
 
-STATUS = {ANOTHER_HOLDER: 403, NOT_YOURS: 403, ANOTHER_VALUE: 409, OVER: 409}
+STATUS = {ANOTHER_HOLDER: 403, NOT_YOURS: 403, NOT_ENROLLED: 403, ANOTHER_VALUE: 409, OVER: 409, NOT_NAMED: 409}
 
 
 @dataclass(frozen=True)
@@ -136,33 +141,44 @@ def _written(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
 def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Taken]:
     first = batches[0]
     names = list({record.id for batch in batches for record in batch.records})
-    over = _is_over(connection, first)
+    over, open_to_all = _doors(connection, first)
     owned, before = _known(connection, first, names)
+    unheard = [name for name in names if name not in owned]
+    promised = dict(holders_of(connection, enrolled, first.collection, unheard))
     told: dict[str, Any] = {"collection": first.collection}
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
     fresh: list[dict[str, Any]] = []
+    marked: list[str] = []
     counted: dict[str, int] = {}
     found = []
     for batch in batches:
         stored = repeated = 0
         refused: dict[int, str] = {}
         for number, record in enumerate(batch.records):
-            body, there = record.body(), before.get(record.id)
-            if owned.get(record.id, batch.holder) != batch.holder:
+            name, body = record.id, record.body()
+            there, seeded = before.get(name, (None, False))
+            if owned.get(name, promised.get(name, batch.holder)) != batch.holder:
                 refused[number] = ANOTHER_HOLDER
             elif there == body:
                 repeated += 1
+                if batch.seeded and not seeded:
+                    before[name] = (body, True)
+                    marked.append(name)
             elif there is not None:
                 refused[number] = ANOTHER_VALUE
             elif over:
                 refused[number] = OVER
+            elif name not in owned and first.stage != FIRST:
+                refused[number] = NOT_NAMED
+            elif name not in owned and name not in promised and not open_to_all:
+                refused[number] = NOT_ENROLLED
             else:
-                if record.id not in owned:
-                    owned[record.id] = batch.holder
-                    fresh.append(told | {"record": record.id, "holder": batch.holder})
-                before[record.id] = body
+                if name not in owned:
+                    owned[name] = batch.holder
+                    fresh.append(told | {"record": name, "holder": batch.holder})
+                before[name] = (body, batch.seeded)
                 more = {"stage": batch.stage, "holder": batch.holder, "seeded": batch.seeded}
-                rows.append(told | more | {"record": record.id, "body": body})
+                rows[name] = told | more | {"record": name, "body": body}
                 stored += 1
         found.append(Taken(stored, repeated, refused))
         for reason, times in [*batch.refused.items(), *((reason, 1) for reason in refused.values())]:
@@ -170,28 +186,36 @@ def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Take
     if fresh:
         insert_rows(connection, owners, fresh)
     if rows:
-        insert_rows(connection, reports, rows)
+        insert_rows(connection, reports, list(rows.values()))
         count(connection, arrivals, told | {"stage": first.stage, "minute": int(now() // 60)}, len(rows))
+    if marked:
+        _mark(connection, first, marked)
     for reason, times in sorted(counted.items()):
         count(connection, refusals, told | {"stage": first.stage, "reason": reason[:200]}, times)
     return found
 
 
-def _is_over(connection: Connection, batch: Batch) -> bool:
-    """Whether nothing new is taken; whoever ends the stage waits for this transaction, and this one for that."""
+def _doors(connection: Connection, batch: Batch) -> tuple[bool, bool]:
+    """Whether nothing new is taken, and whether records need not be enrolled.
+
+    Whoever ends the stage waits for this transaction, and this one for that.
+    """
     begun = exists().where(broadcasts.c.collection == batch.collection, broadcasts.c.stage.in_(batch.later))
-    asked = select(collections.c.state, begun.label("begun")).where(collections.c.id == batch.collection)
+    table = collections.c
+    asked = select(table.state, table.open, begun.label("begun")).where(table.id == batch.collection)
     row = connection.execute(asked.with_for_update(read=True, of=collections)).one()
-    return bool(row.state != "open" or row.begun)
+    return bool(row.state != "open" or row.begun), bool(row.open)
 
 
-def _known(connection: Connection, batch: Batch, names: Sequence[str]) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Whose these records are, and what they reported in this stage, where that is known."""
+def _known(
+    connection: Connection, batch: Batch, names: Sequence[str]
+) -> tuple[dict[str, str], dict[str, tuple[bytes, bool]]]:
+    """Whose these records are, and what they reported in this stage, with or without a seed, where that is known."""
     owned: dict[str, str] = {}
-    before: dict[str, bytes] = {}
+    before: dict[str, tuple[bytes, bool]] = {}
     one, two = owners.c, reports.c
     same = (two.collection == one.collection) & (two.record == one.record) & (two.stage == batch.stage)
-    asked = select(one.record, one.holder, two.body).select_from(owners.outerjoin(reports, same))
+    asked = select(one.record, one.holder, two.body, two.seeded).select_from(owners.outerjoin(reports, same))
     for start in range(0, len(names), AT_ONCE):
         some = list(names[start : start + AT_ONCE])
         chosen: Any = one.record.in_(some)
@@ -200,8 +224,17 @@ def _known(connection: Connection, batch: Batch, names: Sequence[str]) -> tuple[
         for row in connection.execute(asked.where(one.collection == batch.collection, chosen)):
             owned[row.record] = row.holder
             if row.body is not None:
-                before[row.record] = bytes(row.body)
+                before[row.record] = (bytes(row.body), bool(row.seeded))
     return owned, before
+
+
+def _mark(connection: Connection, batch: Batch, names: Sequence[str]) -> None:
+    """A seed made these reports after all: no certificate may hold that was made without knowing."""
+    table = reports.c
+    there = update(reports).where(table.collection == batch.collection, table.stage == batch.stage)
+    for start in range(0, len(names), AT_ONCE):
+        connection.execute(there.where(table.record.in_(list(names[start : start + AT_ONCE]))).values(seeded=True))
+    withdraw_models(connection, batch.collection)
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:

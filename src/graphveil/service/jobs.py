@@ -15,7 +15,7 @@ import threading
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from graphveil.errors import InputError
 from graphveil.service.clock import now
@@ -35,9 +35,11 @@ class State(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    WITHDRAWN = "withdrawn"  # its certificate turned out to be false
 
 
 UNFINISHED = (State.QUEUED, State.RUNNING)
+SEEDED_AFTER_ALL = "a report it learned from was made with a seed, as was said afterwards: train again"
 
 
 class Busy(InputError):
@@ -81,6 +83,15 @@ def cancel_job(store: Store, number: int) -> bool:
     there = update(jobs).where(jobs.c.id == number, jobs.c.state.in_(UNFINISHED))
     with store.writing() as connection:
         return bool(connection.execute(there.values(state=State.CANCELLED, finished=now())).rowcount)
+
+
+def withdraw_models(connection: Connection, number: int) -> None:
+    """Nothing that a collection has trained so far is shown any more; what runs now starts again from the stored reports."""
+    mine = update(jobs).where(jobs.c.collection == number)
+    told = {"state": State.WITHDRAWN, "message": SEEDED_AFTER_ALL}
+    connection.execute(mine.where(jobs.c.state == State.DONE).values(**told))
+    again = {"state": State.QUEUED, "worker": None, "attempts": jobs.c.attempts - 1}
+    connection.execute(mine.where(jobs.c.state == State.RUNNING).values(**again))
 
 
 class Runner:

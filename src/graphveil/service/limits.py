@@ -1,7 +1,11 @@
-"""Bodies of a limited size and callers of a limited rate. Tests: ``tests/service/test_refusals.py``."""
+"""Bodies of a limited size that come in a limited time, and callers of a limited rate.
+
+Tests: ``tests/service/test_refusals.py``, ``tests/service/test_slow.py``.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import OrderedDict
@@ -12,6 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_CALLERS = 100_000
+TOO_SLOW = "the body did not come in {:g} s: send smaller batches"
+SMALL = 1 << 20  # bytes of a body that is no batch of reports
 TOO_LARGE = "a body of more than {} bytes: send smaller batches"
 
 
@@ -35,6 +41,13 @@ class Rate:
                 self._left.popitem(last=False)
         return 0.0 if allowed else (1 - left) / self.rate
 
+    def give_back(self, caller: str) -> None:
+        """That request did not count after all."""
+        with self._lock:
+            if caller in self._left:
+                left, before = self._left[caller]
+                self._left[caller] = (min(self.burst, left + 1), before)
+
     def check(self, caller: str) -> None:
         wait = self.wait_for(caller)
         if wait:
@@ -44,30 +57,46 @@ class Rate:
 
 
 class Limited:
-    """No body is larger than this, whoever sends it and whatever route it is for: nothing is read before it is counted."""
+    """No body is larger than this or takes longer, whoever sends it and whatever route it is for.
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self.app, self.most = app, most
+    Nothing is read before it is counted. Only batches of reports may be large: other bodies are read before a token is.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
+        self.app, self.most, self.seconds = app, most, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        most = self.most if scope["path"].endswith("/reports") else min(self.most, SMALL)
         told = Headers(scope=scope).get("content-length", "0")
-        if not told.isdecimal() or int(told) > self.most:
-            await JSONResponse({"detail": TOO_LARGE.format(self.most)}, 413)(scope, receive, send)
+        if not told.isdecimal() or int(told) > most:
+            await _refused(413, TOO_LARGE.format(most))(scope, receive, send)
             return
-        size = 0
+        size, ends, whole = 0, asyncio.get_running_loop().time() + self.seconds, False
 
         async def counted() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            if whole:  # what comes now is that the caller has gone, whenever that is
+                return await receive()
+            try:
+                async with asyncio.timeout_at(ends):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, TOO_SLOW.format(self.seconds), {"Connection": "close"}) from None
             size += len(message.get("body", b""))
-            if size > self.most:
-                raise HTTPException(413, TOO_LARGE.format(self.most))
+            whole = not message.get("more_body", False)
+            if size > most:
+                raise HTTPException(413, TOO_LARGE.format(most), {"Connection": "close"})
             return message
 
         await self.app(scope, counted, send)
+
+
+def _refused(status: int, why: str) -> JSONResponse:
+    """An answer to a body that is not read: the line is closed behind it."""
+    return JSONResponse({"detail": why}, status, {"Connection": "close"})
 
 
 async def limited_body(request: Request, most: int) -> bytes:

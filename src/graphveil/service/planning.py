@@ -1,13 +1,15 @@
 """A collection is planned: what a method would ask under a promise becomes a public protocol.
 
 Rounds must not depend on how many people take part, which nobody knows beforehand; where they would, the collection is refused.
+So is one whose broadcast would tell everybody what was sent in the clear, unless the operator declares those parts public: the
+declaration stands in the protocol, and every holder's client asks its owner to agree.
 Tests: ``tests/service/test_service.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphveil.errors import GraphveilError, InputError
@@ -15,7 +17,7 @@ from graphveil.exchange.protocol import Protocol
 from graphveil.exchange.round import Round
 from graphveil.exchange.wire import Defect, identifier
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local
+from graphveil.privacy.local import Local, Part
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Wanted:
     directed: bool = False
     mean_degree: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    public: Sequence[str] = ()  # parts in the clear that all who take part may be told
 
 
 def planned(wanted: Wanted) -> Protocol:
@@ -69,4 +72,24 @@ def planned(wanted: Wanted) -> Protocol:
         raise InputError(
             f"{wanted.method!r} asks for lists of people, or more than a client can do: collect it with files"
         )
-    return Protocol(name, wanted.method, dict(method.get_params()), promise, facts, tuple(rounds))
+    return declared(
+        Protocol(name, wanted.method, dict(method.get_params()), promise, facts, tuple(rounds)), wanted.public
+    )
+
+
+def declared(protocol: Protocol, public: Sequence[str]) -> Protocol:
+    """The protocol with the parts that its operator declares public; an error if one is missing that a broadcast tells."""
+    try:
+        parts = tuple(part for part in Part if part in {Part(one) for one in public})
+    except ValueError:
+        raise InputError(f"--public takes {', '.join(part.value for part in Part)}") from None
+    if any(part not in protocol.promise.raw for part in parts):
+        raise InputError("--public is for parts that are sent in the clear (raw); the others are protected")
+    missing = [part.value for part in protocol.tells if part not in parts]
+    if missing:
+        flags = " ".join(f"--public {one}" for one in missing)
+        raise InputError(
+            f"a broadcast of this collection tells all who take part everybody's {' and '.join(missing)} (or a class that "
+            f"follows from them) in the clear: give them an epsilon, or declare them public ({flags})"
+        )
+    return replace(protocol, public=parts)

@@ -14,14 +14,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import BaseModel, Field
-from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
 from graphveil.errors import GraphveilError
 from graphveil.exchange.wire import FIRST
 from graphveil.exchange.wire_reports import Columns, WireReports
 from graphveil.service.access import Anybody
-from graphveil.service.intake import AT_ONCE, NOT_YOURS
+from graphveil.service.enrolment import holders_of
+from graphveil.service.intake import NOT_YOURS
 from graphveil.service.jobs import last_done
 from graphveil.service.limits import limited_body
 from graphveil.service.receive import DEFECT, received
@@ -33,6 +33,7 @@ from graphveil.service.tokens import Caller, Role
 router = APIRouter(prefix="/v1/collections/{name}", tags=["predictions"], responses=REFUSALS)
 OWN_ONLY = "no promise holds for this model: everybody may ask about their own records only"
 LOADED = 4  # models that are kept in memory
+MOST_CELLS = 1 << 25  # numbers in one question, zeros included: a model may need all of them at once
 
 
 class Score(BaseModel):
@@ -119,6 +120,8 @@ def _asked(state: Any, name: str, content: bytes, kind: str, caller: Caller) -> 
     refused = [Refused(line=at, status=DEFECT, reason=why) for at, why in sorted(found.refused.items())]
     if not found.records:
         raise HTTPException(DEFECT, refused[0].reason)
+    if len(found.records) * stage.attributes > MOST_CELLS:
+        raise HTTPException(413, f"ask about at most {MOST_CELLS // stage.attributes} people at once")
     if not model.certificate.holds:  # a score tells about whoever is named as a contact
         named = {one for record in found.records for one in record.contacts or ()}
         _only_own(state.store, number, caller, sorted(named & {*model.ids}))
@@ -149,12 +152,8 @@ def _only_own(store: Store, number: int, caller: Caller, ids: list[str]) -> None
     """403 unless all of these records are the caller's own."""
     if caller.role is not Role.HOLDER or not all(caller.owns(one) for one in ids):
         raise HTTPException(403, OWN_ONLY)
-    table = owners.c
-    mine = select(table.record).where(table.collection == number, table.holder == caller.holder)
-    own: set[str] = set()
     with store.reading() as connection:
-        for start in range(0, len(ids), AT_ONCE):
-            some = mine.where(table.record.in_(ids[start : start + AT_ONCE]))
-            own |= {row.record for row in connection.execute(some)}
+        known = holders_of(connection, owners, number, ids)
+        own = {record for record, holder in known if holder == caller.holder}
     if own != set(ids):
         raise HTTPException(403, OWN_ONLY)

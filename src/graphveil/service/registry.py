@@ -40,10 +40,6 @@ class Registry:
         self._stages[name, stage, asking] = found
         return number, protocol, found
 
-    def has(self, name: str, stage: str) -> bool:
-        """Whether :meth:`stage` would not have to ask the store."""
-        return name in self._known and (stage == FIRST or (self._known[name][0], stage) in self._heard)
-
     def heard(self, number: int, protocol: Protocol, stage: str) -> Broadcast | None:
         """What a round hears; once told it stays."""
         if (number, stage) not in self._heard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import sys
@@ -10,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from graphveil.errors import InputError
 from graphveil.service.app import create_app
@@ -35,20 +37,71 @@ class Announcing(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def patient(seconds: float) -> type[asyncio.Protocol]:
+    """The protocol of a connection on which a request must arrive, up to its body, within so many seconds.
+
+    Uvicorn waits for ever for the rest of a request, on a new line as on one that is kept alive: a few hundred callers who send
+    a byte now and then would take all the lines there are.
+    """
+
+    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        waiting: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(error)
+
+        def _wait(self) -> None:
+            """The time runs from the first byte that belongs to no request under way."""
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._stop()
+            elif self.waiting is None:
+                self.waiting = self.loop.call_later(seconds, self._give_up)
+
+        def _stop(self) -> None:
+            if self.waiting is not None:
+                self.waiting.cancel()
+                self.waiting = None
+
+        def _give_up(self) -> None:
+            self.waiting = None
+            if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
+                self.transport.close()
+
+    return Patient
+
+
+def limits_of(settings: Settings) -> dict[str, Any]:
+    """What uvicorn is told about connections."""
+    return {
+        "http": patient(settings.slowest_head),
+        "limit_concurrency": settings.most_connections,
+        "timeout_graceful_shutdown": PATIENCE,
+        "timeout_keep_alive": KEEP_ALIVE,
+        "proxy_headers": settings.proxy is not None,
+        "forwarded_allow_ips": settings.proxy or "",
+        "server_header": False,
+        "access_log": False,
+        "log_level": "warning",
+        "h11_max_incomplete_event_size": 65536,
+    }
+
+
 def run_service(settings: Settings, host: str, port: int) -> None:
     """Blocks until SIGTERM or SIGINT."""
     store = Store(settings.folder, settings.url)
     store.upgrade()  # an error here is one line, and nothing listens
     store.close()
     write_logs()
-    limits: dict[str, Any] = {"timeout_graceful_shutdown": PATIENCE, "timeout_keep_alive": KEEP_ALIVE}
-    limits |= {
-        "server_header": False,
-        "access_log": False,
-        "log_level": "warning",
-        "h11_max_incomplete_event_size": 65536,
-    }
-    server = Announcing(uvicorn.Config(create_app(settings), host, port, **limits))
+    server = Announcing(uvicorn.Config(create_app(settings), host, port, **limits_of(settings)))
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # uvicorn raises it again when all is done: this is no failure
     with suppress(SystemExit):  # it has said why

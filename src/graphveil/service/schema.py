@@ -26,6 +26,7 @@ collections = Table(
     Column("protocol", Text, nullable=False),
     Column("state", String(16), nullable=False),
     Column("created", Float, nullable=False),
+    Column("open", Boolean, nullable=False),  # whether records need not be enrolled: whoever reports one first owns it
 )
 
 
@@ -43,9 +44,18 @@ tokens = Table(
     Column("digest", LargeBinary(32), nullable=False),  # of the secret; the secret itself is nowhere
     Column("created", Float, nullable=False),
     Column("revoked", Float),
+    Column("scope", String(200)),  # the collection or run it is for; an operator's may be for everything
 )
 
-owners = Table(  # a record belongs to the holder who reported it first
+enrolled = Table(  # whose a record is, said by the operator before anybody has reported it
+    "enrolled",
+    metadata,
+    collection(),
+    Column("record", String(128), primary_key=True),
+    Column("holder", String(128), nullable=False),
+)
+
+owners = Table(  # who has taken part, and for whom: a record that was not enrolled belongs to the holder who reported it first
     "owners",
     metadata,
     collection(),

@@ -21,4 +21,8 @@ class Settings:
     stranger_rate: float = 20.0  # of an address without a good token
     stranger_burst: float = 60.0
     largest_question: int = 1 << 20  # of a body that asks for predictions
+    slowest_head: float = 10.0  # seconds until a request must be there up to its body
+    slowest_body: float = 30.0  # seconds until its body must be there
+    most_connections: int = 512  # at once; whoever is beyond hears 503 and tries again
+    proxy: str | None = None  # the address of a proxy that says from where a request comes; nobody else is believed
     trains: bool = True  # whether this process starts training jobs

@@ -61,8 +61,15 @@ class Store:
     def close(self) -> None:
         self.engine.dispose()
 
-    def create_collection(self, protocol: Protocol) -> int:
-        body = {"name": protocol.name, "protocol": json.dumps(protocol.to_json()), "state": "open", "created": now()}
+    def create_collection(self, protocol: Protocol, *, open_to_all: bool = False) -> int:
+        """``open_to_all``: records need not be enrolled; whoever of the holders reports one first owns it."""
+        body: dict[str, Any] = {
+            "name": protocol.name,
+            "protocol": json.dumps(protocol.to_json()),
+            "state": "open",
+            "created": now(),
+        }
+        body |= {"open": open_to_all}
         try:
             with self.writing() as connection:
                 found: Any = connection.execute(insert(schema.collections).values(**body)).inserted_primary_key
@@ -81,6 +88,15 @@ class Store:
         with self.reading() as connection:
             rows = connection.execute(select(table.id, table.protocol, table.state).order_by(table.id)).all()
         return [(row.id, Protocol.from_json(json.loads(row.protocol)), row.state) for row in rows]
+
+    def number_of(self, name: str) -> int:
+        """The number of a collection by its name."""
+        table = schema.collections.c
+        with self.reading() as connection:
+            found = connection.execute(select(table.id).where(table.name == name)).scalar_one_or_none()
+        if found is None:
+            raise InputError(f"there is no collection {name!r}")
+        return int(found)
 
 
 def _engine(url: str) -> Engine:

@@ -22,6 +22,10 @@ from graphveil.service.store import Store
 
 MINUTES = 60  # of arrivals that are shown
 MOST_ATTACKS = 20
+PAID_BY_RECORDS = (
+    "A record pays when its report is drawn, once for every stage it answers; the same report again costs nothing. Training and "
+    "scores read reports alone and spend nothing."
+)
 
 
 def summary_of(store: Store, number: int, protocol: Protocol) -> dict[str, Any]:
@@ -58,6 +62,8 @@ def summary_of(store: Store, number: int, protocol: Protocol) -> dict[str, Any]:
         "refused": [{"stage": row.stage, "reason": row.reason, "reports": row.reports} for row in refused],
         "rounds": [_round(protocol, name, by_stage.get(name, 0), asked) for name in protocol.stages],
         "budgets": [_budget(protocol, part, asked) for part in Part],
+        "paid": [_paid(protocol, name, by_stage.get(name, 0)) for name in protocol.stages],
+        "paid_words": PAID_BY_RECORDS,
         "jobs": [_job(row) for row in jobs_of(store, number)[:5]],
         "model": _model(store, number),
     }
@@ -76,10 +82,22 @@ def _budget(protocol: Protocol, part: Part, asked: set[str]) -> dict[str, Any]:
     """What a part may cost each person, and what the rounds asked so far have cost who answered all of them."""
     allowed = protocol.promise.budget(part)
     if isinstance(allowed, Openness):
-        return {"part": part.value, "allowed": allowed.value, "spent": None, "left": None}
+        told = part in protocol.tells
+        return {"part": part.value, "allowed": allowed.value, "spent": None, "left": None, "told": told}
     rounds = [round for round in protocol.rounds if round.part is part and (not round.hears or round.name in asked)]
     spent = sum(round.randomizer.cost for round in rounds)
-    return {"part": part.value, "allowed": allowed, "spent": spent, "left": max(allowed - spent, 0.0)}
+    return {"part": part.value, "allowed": allowed, "spent": spent, "left": max(allowed - spent, 0.0), "told": False}
+
+
+def _paid(protocol: Protocol, name: str, records: int) -> dict[str, Any]:
+    """What every record pays that answers all of a stage, and how many have answered."""
+    return {"stage": name, "epsilon": stage_cost(protocol, name), "records": records}
+
+
+def stage_cost(protocol: Protocol, name: str, *, labelled: bool = True) -> float:
+    """The epsilon of one record that answers what a stage asks; who has no label does not pay for one."""
+    rounds = protocol.stage(name).rounds
+    return float(sum(one.randomizer.cost for one in rounds if labelled or one.part is not Part.LABELS))
 
 
 def _job(row: Any) -> dict[str, Any]:

@@ -69,19 +69,15 @@ def how_many(reports: Any, width: int) -> np.ndarray:
     return np.bincount(filled(reports, width)[0], minlength=reports.shape[0] if _fits(reports, width) else 0)
 
 
-def dense(reports: Any, width: int) -> np.ndarray:
-    """The table of numbers; an empty one if the form is wrong."""
-    if not _fits(reports, width):
-        return np.empty((0, width))
-    return np.asarray(reports.toarray() if sp.issparse(reports) else reports, dtype=np.float64)
-
-
 def within(reports: Any, width: int, lowest: float, highest: float, cell: float) -> Defects:
-    """Multiples of ``cell`` from ``lowest`` to ``highest``."""
-    rows = dense(reports, width)
-    yield np.any((rows < lowest) | (rows > highest), axis=1), "a number farther away than any noise goes"
-    cells = rows / cell
-    yield np.any(cells != np.rint(cells), axis=1), "a number that is not on the public grid"
+    """Multiples of ``cell`` from ``lowest`` to ``highest``; entries that are not there are 0, and no table is built of them."""
+    owners, values = filled(reports, width)
+    far = "a number farther away than any noise goes"
+    if not lowest <= 0 <= highest:
+        yield how_many(reports, width) < width, far
+    yield some(owners, (values < lowest) | (values > highest), reports), far
+    cells = values / cell
+    yield some(owners, cells != np.rint(cells), reports), "a number that is not on the public grid"
 
 
 def lists(reports: Any, slots: int) -> Defects:
@@ -107,7 +103,12 @@ def sorted_lists(reports: Any, slots: int, *, twice: bool) -> Defects:
 
 def some(owners: np.ndarray, wrong: np.ndarray, reports: Any) -> np.ndarray:
     """Which reports own an entry that is wrong."""
-    return np.bincount(owners[wrong], minlength=_count(reports)) > 0
+    return count_of(owners, wrong, reports) > 0
+
+
+def count_of(owners: np.ndarray, chosen: np.ndarray, reports: Any) -> np.ndarray:
+    """How many of the chosen entries every report owns."""
+    return np.bincount(owners[chosen], minlength=count(reports))
 
 
 def _is_table(reports: Any) -> bool:
@@ -128,10 +129,10 @@ def _is_lists(reports: Any) -> bool:
     return bool(ends and (np.diff(found.starts.astype(np.int64)) >= 0).all())
 
 
-def _count(reports: Any) -> int:
+def count(reports: Any) -> int:
     return int(reports.shape[0]) if hasattr(reports, "shape") else len(reports)
 
 
 def everybody(reports: Any) -> np.ndarray:
     """The mask of all reports."""
-    return np.ones(_count(reports), dtype=bool)
+    return np.ones(count(reports), dtype=bool)

@@ -51,8 +51,9 @@ class Direction(Randomizer):
 
     def check_report(self, reports: Any, slots: int) -> checks.Defects:
         yield from super().check_report(reports, slots)
-        sizes = np.linalg.norm(checks.dense(reports, self.dimension), axis=1)
-        yield np.abs(sizes - 1) > 1e-9, "a vector that is not of length 1"
+        owners, values = checks.filled(reports, self.dimension)
+        sizes = np.sqrt(np.bincount(owners, values**2, minlength=checks.count(reports)))
+        yield ~(np.abs(sizes - 1) <= 1e-9), "a vector that is not of length 1"
 
     @cached_property
     def reject(self) -> float:

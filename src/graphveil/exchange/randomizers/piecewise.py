@@ -199,10 +199,10 @@ class Piecewise(SampledRows):
             yield from super().check_report(reports, slots)
             return
         yield from checks.numbers(reports, self.width)
-        rows = checks.dense(reports, self.width)
-        far = np.abs(rows) > 1
-        yield (far & ~self.possible(rows)).any(axis=1), "a number that is never drawn"
-        yield far.sum(axis=1) > self.m, f"more than {self.m} noisy numbers"
+        owners, values = checks.filled(reports, self.width)
+        far = np.abs(values) > 1  # 0 never is
+        yield checks.some(owners, far & ~self.possible(values), reports), "a number that is never drawn"
+        yield checks.count_of(owners, far, reports) > self.m, f"more than {self.m} noisy numbers"
 
     def log_masses(self, values: Array, reports: Array) -> Array:
         return self.law.log_mass(self.scaled(values), reports)

@@ -28,7 +28,7 @@ from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
 GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm, stand_in), strict=True))
-SPLITS = ("random", "stratified", "per-class", "official", "inductive", "labelled", "auto", "paper")
+SPLITS = ("random", "stratified", "per-class", "official", "inductive", "labelled", "auto", "paper", "none")
 MOSTLY_UNLABELLED = (
     "most nodes have no label: labelled ones teach and calibrate, the others are asked about (--split labelled)"
 )
@@ -57,8 +57,8 @@ def load_dataset(
         split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
             in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
             cut), ``labelled`` (labelled nodes teach and calibrate, the others are asked about), ``auto`` (``labelled``
-            for a file in which most nodes have no label, else ``random``), or ``paper`` (what the paper named by
-            ``prepare`` does); shares as in ``random:50/25/25``.
+            for a file in which most nodes have no label, else ``random``), ``paper`` (what the paper named by
+            ``prepare`` does), or ``none`` (nobody is in a mask: for predictions); shares as in ``random:50/25/25``.
         fractions: train, validation and test shares.
         prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
@@ -185,6 +185,8 @@ def _variant(card: DatasetCard | None, asked: str | Sequence[str] | None) -> tup
 
 def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None, variant: Variant | None) -> Data:
     split, fractions = _split_of(split, fractions, variant)
+    if split == "none":
+        return splits.no_split(data)
     if split == "labelled":
         return splits.labelled_split(data, seed, fractions or splits.FRACTIONS)
     if split == "official":

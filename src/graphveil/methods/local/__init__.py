@@ -27,6 +27,9 @@ LENGTHS_HIDDEN = (
     "not even the lengths of contact lists: the epsilon of one undirected edge is for adding or removing it, in both lists "
     "together; rewiring it is one less and one more, twice that"
 )
+TOLD = (
+    "told to all who take part: everybody's label in the clear, or a class that follows from what was sent in the clear"
+)
 OWN_CLASSES = "the known labels, and elsewhere the classes that public features suggest"
 TWO_ROUNDS_FROM = 31.0  # epsilon per list times mean degree above which a second histogram round pays
 
@@ -112,7 +115,8 @@ class LocalRecipe(AdamOptions, LocalMethod):
         found = super().public_statements(promise)
         if promise.edges is Openness.RAW:
             return found
-        return (*found, DEGREES if self.told_lengths(promise) else LENGTHS_HIDDEN)
+        told = (TOLD,) if promise.raw else ()
+        return (*found, *told, DEGREES if self.told_lengths(promise) else LENGTHS_HIDDEN)
 
     def train(self, server: Server) -> Predictor:
         from graphveil.methods.common.backbone_training import NoisyLabels

@@ -83,9 +83,13 @@ function quality(model) {
 
 function budgets(rows) {
   return list(rows.map((row) => {
-    if (row.spent === null) return [row.part, row.allowed === "raw" ? "IN THE CLEAR" : "withheld"];
+    if (row.spent === null) return [row.part, row.allowed === "raw" ? "IN THE CLEAR" : "withheld", row.told ? "declared public: told to all who take part" : ""];
     return [row.part, `${row.left.toFixed(2)} of ${row.allowed.toFixed(2)} left`, `epsilon ${row.spent.toFixed(2)} is asked for so far`];
   }), "");
+}
+
+function paid(rows) {
+  return list(rows.map((row) => [`epsilon ${row.epsilon.toFixed(2)}`, `${plain(row.records)} records`, `each at most, in stage ${row.stage}`]), "");
 }
 
 function certificate(model) {
@@ -115,6 +119,7 @@ function show(told) {
   fill("jobs", ...jobs(told.jobs));
   fill("quality", ...quality(told.model));
   fill("budgets", budgets(told.budgets));
+  fill("paid", paid(told.paid), make("p", told.paid_words, "note"));
   fill("attacks", attacks(told.model));
   fill("certificate", ...certificate(told.model));
   at("status").textContent = "live, " + new Date().toLocaleTimeString();
@@ -156,7 +161,9 @@ async function open() {
   token = sessionStorage.getItem(KEY) || "";
   if (!token) return;
   try {
-    const found = await (await ask("/v1/collections")).json();
+    const mine = (await (await ask("/v1/token")).json()).collection;
+    const all = await (await ask("/v1/collections")).json();
+    const found = mine ? all.filter((one) => one.name === mine) : all;
     fill("which", ...found.map((one) => make("option", one.name)));
     at("door").hidden = true;
     at("main").hidden = false;
