@@ -125,3 +125,27 @@ def test_bytes_that_are_no_report_are_one_clear_line(name, value):
     forged = save(load(content) | {name: value}, {"report": '{"holder": "a", "round": "labels"}'})
     with pytest.raises(InputError, match="no report"):
         Report.from_bytes(forged)
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        MultiBit(1.0, 10**6),
+        Piecewise(1.0, 10**6, sampled=1),
+        Piecewise(1.0, 10**6, sampled=1, rest=Rest.RAW),
+        LaplaceRows(1.0, 10**6, norm=1.0),
+        Direction(1.0, 10**6, projected=None),
+    ],
+    ids=repr,
+)
+def test_a_wide_sparse_report_is_checked_without_its_zeros(randomizer, monkeypatch):
+    """Ten thousand lines of a few bytes each must not become a table of eighty gigabytes."""
+
+    def never(*_, **__):
+        raise AssertionError("a dense table of sparse reports")
+
+    monkeypatch.setattr(sp.csr_matrix, "toarray", never)
+    monkeypatch.setattr(sp.csr_matrix, "todense", never)
+    many = 10_000
+    rows = sp.csr_matrix((np.full(many, 1e30), (np.arange(many), np.arange(many))), (many, 10**6))
+    assert len(reasons(randomizer.check_report(rows, SLOTS))) == many

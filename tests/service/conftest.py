@@ -17,6 +17,7 @@ from sqlalchemy import create_engine, text
 
 from graphveil.graph import powerlaw_sbm
 from graphveil.service.app import create_app
+from graphveil.service.running import limits_of
 from graphveil.service.settings import Settings
 from graphveil.service.store import Store
 from graphveil.service.tokens import create_token
@@ -117,7 +118,8 @@ def people():
 @contextmanager
 def listening(app):
     """The application on a port of loopback, in a thread."""
-    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, log_level="warning", lifespan="off"))
+    limits = limits_of(app.state.settings) | {"log_level": "error"}
+    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, lifespan="off", **limits))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -1,6 +1,7 @@
 """The way through a service: a collection is created, reports arrive, a model is trained, people are scored."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,10 @@ from sqlalchemy import update
 from graphveil.exchange.wire import stored_record
 from graphveil.exchange.wire_reports import Columns
 from graphveil.privacy.noise import Noise
+from graphveil.service import predict_api
 from graphveil.service.intake import Batch
 from graphveil.service.jobs import create_job, read_job
+from graphveil.service.planning import Wanted, planned
 from graphveil.service.schema import jobs
 from graphveil.service.tokens import create_token
 from graphveil.service.worker import work
@@ -55,6 +58,24 @@ def test_from_reports_to_scores_of_newcomers_with_their_certificate(service, peo
     assert service.send([{"id": "p299", "contacts": []}]).json()["stored"] == 1  # the question was not kept
     known = service("GET", "/v1/collections/demo/predictions", "west", params={"id": ["p3", "p200"]})
     assert [one["id"] for one in known.json()["predictions"]] == ["p3", "p200"]
+
+
+def test_a_question_about_very_many_numbers_is_asked_in_parts(service, people, monkeypatch):
+    wide = {"method": "lpgnn", "features": 1, "attributes": 5}
+    service.create(**wide, options={"epochs": 1})
+    lines = [line | {"features": {"at": [0], "is": [1.0]}} for line in lines_of(people, 0, 40)]
+    assert service.send(lines).json()["stored"] == 40
+    assert train(service).state == "done"
+    monkeypatch.setattr(predict_api, "MOST_CELLS", 12)
+    asked = [{"id": f"n{v}", "features": {"at": [0], "is": [1.0]}, "contacts": []} for v in range(3)]
+    codes = []
+    for some in (asked, asked[:2]):
+        content = "\n".join(map(json.dumps, some))
+        headers = {"Content-Type": "application/x-ndjson"}
+        codes.append(
+            service("POST", "/v1/collections/demo/predict", "east", content=content, headers=headers).status_code
+        )
+    assert codes == [413, 200]
 
 
 def test_where_no_promise_holds_everybody_asks_about_their_own_records_only(service, people):
@@ -172,3 +193,58 @@ def test_one_job_at_a_time_and_a_cancelled_one_leaves_no_model(service):
     assert service("POST", f"/v1/collections/demo/jobs/{job}/cancel", "analyst").json()["state"] == "cancelled"
     assert service("POST", f"/v1/collections/demo/jobs/{job}/cancel", "analyst").status_code == 409
     assert service("POST", "/v1/collections/demo/jobs", "analyst", json={}).status_code == 202
+
+
+def test_a_report_that_turns_out_to_be_seeded_withdraws_what_was_trained_on_it(service, people):
+    service.create(options={"epochs": 2})
+    lines = lines_of(people, 0, 60)
+    service.send(lines)
+    assert train(service).state == "done"
+    assert service("GET", "/v1/collections/demo/certificate").json()["holds"]
+    assert service.send(lines[:1], seeded=True).json()["repeated"] == 1
+    gone = service("GET", "/v1/collections/demo/certificate")
+    assert (
+        gone.status_code == 404
+        and service("GET", "/v1/collections/demo/jobs/1", "analyst").json()["state"] == "withdrawn"
+    )
+    service.send(lines[:1])  # and saying nothing afterwards does not take it back
+    assert train(service).state == "done"
+    assert not service("GET", "/v1/collections/demo/certificate").json()["holds"]
+
+
+def test_what_a_broadcast_tells_in_the_clear_is_declared_public_and_said_everywhere(service, people):
+    body = {"name": "demo", "method": "local", "labels": "raw", "edges": 4, "classes": 3, "open": True}
+    both = body | {"features": "raw", "attributes": 5}
+    for wrong in (body, both | {"public": ["labels"]}, body | {"public": ["labels", "features"]}):
+        found = service("POST", "/v1/collections", "operator", json=wrong)
+        assert found.status_code == 422 and "public" in found.json()["detail"], wrong
+    protocol = service.create(**body, public=["labels"], options={"epochs": 2})
+    assert protocol["public"] == protocol["tells"] == ["labels"]
+    service.send([{"id": f"p{v}", "label": int(people.y[v])} for v in range(60)])
+    assert train(service).state == "waiting"
+    heard = service("GET", "/v1/collections/demo/rounds/histogram/broadcast", "east")
+    table = pa.ipc.open_stream(heard.content).read_all()
+    assert set(zip(table["id"].to_pylist(), table["bin"].to_pylist(), strict=True)) == {
+        (f"p{v}", int(people.y[v])) for v in range(60)
+    }
+    assert service("GET", "/v1/collections/demo/rounds/histogram/broadcast", "analyst").status_code == 403
+    told = service("GET", "/v1/collections/demo/summary", "analyst").json()
+    assert next(one for one in told["budgets"] if one["part"] == "labels")["told"]
+    late = service.send([{"id": "p299", "counts": [0.0] * 4, "degree": 1}], stage="histogram")
+    assert (
+        late.status_code == 409 and "first stage" in late.json()["refused"][0]["reason"]
+    )  # the broadcast does not name it
+    lines = [{"id": f"p{v}", "counts": [0.0] * 4, "degree": 1} for v in range(60)]
+    assert service.send(lines, stage="histogram").json()["stored"] == 60
+    assert train(service).state == "done"
+    certificate = service("GET", "/v1/collections/demo/certificate").json()
+    assert any("told to all who take part" in line for line in certificate["public"])
+
+
+def test_an_undeclared_broadcast_of_an_older_collection_stays_here(service):
+    wanted = Wanted("demo", "local", 3, labels="raw", edges=4.0, public=["labels"])
+    service.create(name="else")
+    service.store.create_collection(replace(planned(wanted), public=()))
+    token = create_token(service.store, "holder", "east", collection="demo")
+    found = service("GET", "/v1/collections/demo/rounds/histogram/broadcast", token)
+    assert found.status_code == 403 and "declare public" in found.json()["detail"]

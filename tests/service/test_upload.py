@@ -100,6 +100,24 @@ def test_a_round_that_hears_something_is_answered_after_it_was_asked(running, tm
     assert json.loads(job.certificate)["epsilon"] == pytest.approx(9.0)
 
 
+def test_nobody_tells_others_their_label_without_having_said_so(running, tmp_path, capsys):
+    service, url = running
+    service.create(name="told", labels="raw", edges=4, public=["labels"])
+    (tmp_path / "records.csv").write_text("id,group,friends\na,1,b\nb,2,a\n")
+
+    def send(*more):
+        words = ["privatize", tmp_path / "records.csv", "--to", url.replace("demo", "told"), *more, "--json"]
+        words += ["--token", service.tokens["east"], "--labels-epsilon", "raw", "--label", "group"]
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        return stop.value.code or 0, capsys.readouterr()
+
+    code, said = send()
+    assert code == 2 and "--public labels" in said.err and "all who take part" in said.err
+    code, said = send("--public", "labels")
+    assert code == 0 and json.loads(said.out)["stored"] == 2
+
+
 def test_a_device_needs_nothing_but_python(running, tmp_path):
     service, url = running
     words = [sys.executable, "-S", str(DEVICE), url, service.tokens["west"], "phone-1", "2", "p0", "p1"]
