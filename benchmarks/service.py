@@ -1,12 +1,13 @@
 """What a service carries, measured: service and senders are separate processes on loopback, for a bounded time.
 
-    python benchmarks/service.py load [--store URL|pgserver] [--seconds 60] [--batch 100] [--senders 2]
-    python benchmarks/service.py kill [--store URL|pgserver] [--times 20]
-    python benchmarks/service.py train [--store URL|pgserver] [--reports 1000000]
+    python benchmarks/service.py load [--store sqlite|postgres|URL] [--seconds 60] [--batch 100] [--senders 2]
+    python benchmarks/service.py kills [--store sqlite|postgres|URL] [--moments 20]
+    python benchmarks/service.py train [--store sqlite|postgres|URL] [--reports 1000000]
 
 ``load`` prints reports per second, p50 and p99 of a request, errors, the memory of the service over time and its CPU time;
-``kill`` kills it with SIGKILL at random moments under load and counts what was acknowledged and what is there; ``train`` stores
-reports and loads them as a training job does. ``--store pgserver`` starts a PostgreSQL of its own from the wheel of that name.
+``kills`` kills it with SIGKILL at random moments under load, while it trains, every second time with the process of the job,
+and counts what was acknowledged and what is there, what became of the jobs, and which tokens are good; ``train`` stores reports
+and loads them as a training job does. ``--store postgres`` starts a server of its own from the wheel ``pgserver``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +39,7 @@ from graphveil.service.settings import Settings
 from graphveil.service.watch import log
 import logging
 log.setLevel(logging.ERROR)
-run_service(Settings(Path(sys.argv[1]), sys.argv[2] or None, rate=1e9, burst=1e9, trains=False), "127.0.0.1", 0)
+run_service(Settings(Path(sys.argv[1]), sys.argv[2] or None, rate=1e9, burst=1e9, trains=sys.argv[3] == "trains"), "127.0.0.1", 0)
 """
 PATH = "/v1/collections/demo/reports"
 WIDTH, CLASSES = 16, 4
@@ -46,8 +48,8 @@ WIDTH, CLASSES = 16, 4
 class Service:
     """A service in a process of its own."""
 
-    def __init__(self, folder: Path, url: str | None) -> None:
-        self.words = [sys.executable, "-c", RUN, str(folder), url or ""]
+    def __init__(self, folder: Path, url: str | None, *, trains: bool = False) -> None:
+        self.words = [sys.executable, "-c", RUN, str(folder), url or "", "trains" if trains else ""]
 
     def start(self) -> str:
         self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -76,8 +78,8 @@ def stored(asked: argparse.Namespace):
     from graphveil.service.tokens import create_token
 
     with tempfile.TemporaryDirectory() as temporary:
-        url, server = asked.store, None
-        if url == "pgserver":
+        url, server = None if asked.store == "sqlite" else asked.store, None
+        if url == "postgres":
             import pgserver
 
             server = pgserver.get_server(Path(temporary) / "postgres")
@@ -153,7 +155,7 @@ def load(asked: argparse.Namespace) -> dict:
         with store.reading() as connection:
             there = connection.execute(select(func.count()).where(table.c.collection == number)).scalar_one()
     times = np.concatenate([one for one, _ in answers])
-    settled = memory[len(memory) // 5 :]  # after the first fifth, in which everything is imported and cached
+    late = memory[len(memory) // 5 :]  # after the first fifth, in which everything is imported and cached
     return {
         "reports_per_second": round(asked.batch * len(times) / took, 1),
         "reports": int(asked.batch * len(times)),
@@ -163,55 +165,104 @@ def load(asked: argparse.Namespace) -> dict:
         "p99_ms": round(1000 * float(np.percentile(times, 99)), 2),
         "service_cpu_ms_per_request": round(1000 * spent / len(times), 3),
         "share_of_a_core": round(spent / took, 3),
-        "memory_mib": [round(settled[0], 1), round(max(settled), 1), round(settled[-1], 1)],
-        "memory_change": round(settled[-1] / settled[0] - 1, 4),
+        "memory_mib": [round(late[0], 1), round(max(late), 1), round(late[-1], 1)],
+        "memory_change": round(late[-1] / late[0] - 1, 4),
+        "load_average": round(os.getloadavg()[0], 1),
     }
 
 
-def kill(asked: argparse.Namespace) -> dict:
-    """Kill the service at random moments under load; every acknowledged report must be there once, and tokens work."""
+def call(address: str, token: str, path: str, body: dict | None = None) -> tuple[int, dict]:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
+    content = None if body is None else json.dumps(body)
+    connection.request("GET" if body is None else "POST", f"/v1/collections/demo/{path}", content, headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def workers(folder: Path) -> list[int]:
+    """The processes of this service's training jobs."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words, told = (path / "cmdline").read_bytes().split(b"\0"), (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"graphveil.service.worker" in words and f"GRAPHVEIL_FOLDER={folder}".encode() in told:
+            found.append(int(path.name))
+    return found
+
+
+def until_killed(address: str, token: str, acknowledged: list[str]) -> None:
+    """Batches of new records until the line breaks; what was not acknowledged is sent again next time."""
+    connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
+    while True:
+        at = len(acknowledged)
+        lines = reports("k", range(at, at + 20), random.Random(at))
+        try:
+            status, told = send(connection, token, lines)
+        except (OSError, http.client.HTTPException):
+            return
+        assert status == 200 and told["stored"] + told["repeated"] == 20, told
+        acknowledged += [line["id"] for line in lines]
+
+
+def settled(address: str, token: str, seconds: float = 300) -> dict[str, int]:
+    """The states of all jobs when none of them is unfinished, or when nobody waits any longer."""
+    until, found = time.time() + seconds, []
+    while time.time() < until:
+        found = [job["state"] for job in call(address, token, "jobs")[1]]
+        if not {*found} & {"queued", "running"}:
+            break
+        time.sleep(0.5)
+    return {state: found.count(state) for state in sorted({*found})}
+
+
+def kills(asked: argparse.Namespace) -> dict:
+    """Kill the service at random moments under load and training; what was acknowledged, the jobs and the tokens remain."""
     from sqlalchemy import select
 
     from graphveil.service.schema import reports as table
+    from graphveil.service.tokens import create_token, revoke_token
 
-    coins, acknowledged = random.Random(1), []
-    with stored(asked) as (store, url, _, token):
-        service = Service(store.folder, url)
-        at = 0
-        for _ in range(asked.times):
+    coins, acknowledged, started, with_job = random.Random(1), [], 0, 0
+    with stored(asked) as (store, url, number, token):
+        analyst, revoked = (create_token(store, "analyst", collection="demo") for _ in range(2))
+        revoke_token(store, revoked)
+        fill(store, number, 2_000)
+        service = Service(store.folder, url, trains=True)
+        for moment in range(asked.moments):
             address = service.start()
-            killed_at = time.perf_counter() + coins.uniform(0.05, 1.5)
-            pid = os.fork()
-            if pid == 0:  # this process kills; the other one goes on sending
-                time.sleep(max(0.0, killed_at - time.perf_counter()))
-                os.kill(service.process.pid, signal.SIGKILL)
-                os._exit(0)
-            connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
-            while True:
-                lines = reports("k", range(at, at + 20), random.Random(at))
-                try:
-                    status, told = send(connection, token, lines)
-                except (OSError, http.client.HTTPException):
-                    break
-                assert status == 200 and told["stored"] + told["repeated"] == 20, told
-                acknowledged += [line["id"] for line in lines]
-                at += 20
-            os.waitpid(pid, 0)
+            started += call(address, analyst, "jobs", {})[0] == 202  # 409: the last one is still there
+            seconds, both = coins.uniform(0.05, 3.0), moment % 2 == 1
+            sender = threading.Thread(target=until_killed, args=(address, token, acknowledged))
+            sender.start()
+            time.sleep(seconds)
+            jobs = workers(store.folder) if both else []
+            for pid in (service.process.pid, *jobs):
+                os.kill(pid, signal.SIGKILL)
+            with_job += bool(jobs)
+            sender.join()
             service.process.wait()
             service.process.stdout.close()
         address = service.start()
+        states = settled(address, analyst)
+        codes = [call(address, one, "jobs")[0] for one in (analyst, revoked)]
         connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
-        works, _ = send(connection, token, reports("k", range(at, at + 20), random.Random(at)))
+        codes.append(send(connection, token, reports("z", range(20), random.Random(0)))[0])
         service.stop()
         with store.reading() as connection:
             there = [row.record for row in connection.execute(select(table.c.record))]
-    lost, twice = len(set(acknowledged) - set(there)), len(there) - len(set(there))
     return {
-        "kills": asked.times,
+        "kills": asked.moments,
+        "of_them_with_the_job": with_job,
         "acknowledged": len(acknowledged),
-        "lost": lost,
-        "twice": twice,
-        "token_works": works == 200,
+        "lost": len(set(acknowledged) - set(there)),
+        "twice": len(there) - len(set(there)),
+        "jobs_accepted": started,
+        "jobs": states,
+        "analyst_revoked_holder": codes,
+        "load_average": round(os.getloadavg()[0], 1),
     }
 
 
@@ -245,7 +296,7 @@ def read(asked: argparse.Namespace) -> dict:
     from graphveil.service.store import Store
     from graphveil.service.stored import stored_files
 
-    store = Store(asked.folder, asked.store)
+    store = Store(asked.folder, None if asked.store == "sqlite" else asked.store)
     _, protocol, _ = store.collections()[0]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = time.perf_counter()
@@ -272,16 +323,16 @@ def read(asked: argparse.Namespace) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["load", "kill", "train", "read"])
-    parser.add_argument("--store", help="The URL of a database, or pgserver; default: SQLite.")
+    parser.add_argument("what", choices=["load", "kills", "train", "read"])
+    parser.add_argument("--store", default="sqlite", help="sqlite, postgres (a server of its own) or a URL.")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--senders", type=int, default=2)
-    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--reports", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path)
     asked = parser.parse_args()
-    print(json.dumps({"load": load, "kill": kill, "train": train, "read": read}[asked.what](asked)))
+    print(json.dumps({"load": load, "kills": kills, "train": train, "read": read}[asked.what](asked)))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import urllib.request
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -173,7 +174,7 @@ def call(url: str, token: str, path: str, body: dict | None = None):
         return json.loads(answer.read())
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--folder", type=Path)
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="A generated graph instead of Cora.")
     parser.add_argument("--method", action="append", choices=list(ASKED), help="Default: both.")
     parser.add_argument("--epochs", type=int, help="Default: the method's own.")
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
     asked.method = asked.method or list(ASKED)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
@@ -226,7 +227,7 @@ def chosen(asked: argparse.Namespace) -> list[object]:
 
 
 def send_all(folder: Path, url: str, methods: list[str], tokens: dict[str, list[str]]) -> None:
-    with dropping(url) as (line, lost), ProcessPoolExecutor(2) as pool:
+    with dropping(url) as (line, lost), ProcessPoolExecutor(2, get_context("spawn")) as pool:
         pairs = [(method, holder) for method in methods for holder in range(HOLDERS)]
         done = [pool.submit(upload, folder, line, method, holder, tokens[method][holder]) for method, holder in pairs]
         told = [one.result() for one in done]

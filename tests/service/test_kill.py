@@ -1,6 +1,6 @@
 """A service is killed under load, for real: what was acknowledged is there exactly once, and jobs and tokens survive.
 
-``benchmarks/service.py kill`` does the same at twenty moments.
+``benchmarks/service.py kills`` does the same at twenty moments.
 """
 
 import json
