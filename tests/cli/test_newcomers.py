@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import scipy.sparse as sp
 from safetensors.numpy import load_file
 
 import graphveil as gv
 from graphveil.errors import InputError
 from graphveil.exchange.files import Files
-from graphveil.graph import powerlaw_sbm
+from graphveil.graph import powerlaw_sbm, random_split
+from graphveil.methods.registry import build
 from graphveil.runs.verify import verify_run
 
 NODES, LATE, CLASSES = 300, 60, 3
@@ -70,6 +72,43 @@ def test_newcomers_with_public_contacts_are_scored_by_their_own_reports(graphvei
     (tmp_path / "run" / "curator" / "own_rows.safetensors").rename(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="in the clear stays"):
         gv.load_model(tmp_path / "run")
+
+
+NETWORKS = {
+    "ldp-gnn": {"epochs": 30},
+    "lga-pgnn": {"augment": True, "width": 3},
+    "lap-gnn": {},
+    "random-features-gnn": {"width": 16},
+    "degree-gnn": {"width": 8},
+    "lga-pgnn published": {},
+    "ldp-gnn published": {"reading": "raw", "standardise": True},
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_on_reports_is_saved_as_weights_and_scores_who_comes_later(graph, tmp_path, name):
+    method, _, mode = name.partition(" ")
+    found = build(method, {"epochs": 5} | NETWORKS[name] | ({"mode": mode} if mode else {}))
+    promise = gv.Local(4 if found.reads_features else "withheld", 4, "raw")
+    model = found.fit(random_split(graph.clone(), 0), promise, seed=0)
+    model.save(tmp_path / "run")
+    arrays = load_file(tmp_path / "run" / "model.safetensors")
+    assert not {"scores", "edges"} & {*arrays} and any(one.startswith("network.") for one in arrays)
+    as_they_are = NETWORKS[name].get("reading") == "raw"  # attributes in the clear stay with the collector
+    assert any(one.startswith("rows.") for one in arrays) != as_they_are and verify_run(tmp_path / "run")[0] == []
+    again = gv.load_model(tmp_path / "run").predictor
+    assert np.array_equal(again.scores, model.predictor.scores)
+    rows = np.concatenate([again.rows, again.rows[:1]]) if isinstance(again.rows, np.ndarray) else None
+    rows = sp.vstack([again.rows, again.rows[:1]], format="csr") if rows is None else rows
+    alone = again.forward(rows, again.edges)
+    if "lga" not in name:  # there the neighbours that are drawn for some depend on how many these are
+        assert np.allclose(alone[:NODES], again.scores, atol=1e-4)
+    friends = again.edges[1, again.edges[0] == 0]
+    own = np.stack([np.full(len(friends), NODES), friends])
+    joined = again.forward(rows, np.concatenate([again.edges, own, own[::-1]], axis=1))
+    assert joined.shape == (NODES + 1, CLASSES) and np.isfinite(joined).all()
+    if name in ("ldp-gnn", "degree-gnn"):  # who says what another says, of the same friends, is scored like them
+        assert np.abs(joined[NODES] - joined[0]).max() < 0.05 * np.abs(joined).max()
 
 
 @pytest.mark.parametrize("degrees", ["public", "noisy"])

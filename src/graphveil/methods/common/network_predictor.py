@@ -8,7 +8,9 @@ stay as they are. Tests: ``tests/cli/test_newcomers.py``.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,27 +26,34 @@ KIND = "network"
 RANDOM = 0x2D0  # stream of the public random numbers that newcomers have where features are random
 
 
-class NetworkPredictor(ReportsPredictor):
-    """``rows`` and ``edges`` are what was heard; ``random``: rows are public random numbers, nobody sends any."""
+class GraphPredictor(ReportsPredictor):
+    """A network over public edges; subclasses say how it sees rows and edges (``forward``).
+
+    ``rows`` and ``edges`` are what was heard, ``kept`` what training fixed about its inputs (means, deviations, random matrices);
+    ``random``: rows are public random numbers, or none at all, and nobody sends any.
+    """
+
+    kind: ClassVar[str]
 
     def __init__(
         self,
         facts: dict[str, Any],
         *,
-        options: PropagationOptions,
-        weights: dict[str, np.ndarray],
+        options: Any,
+        weights: Mapping[str, np.ndarray],
         rows: Any,
         edges: np.ndarray,
-        mixing: Array | None,
-        mean: Array,
-        deviation: Array,
+        kept: Mapping[str, np.ndarray],
         clear: tuple[str, ...],
         random: bool = False,
     ) -> None:
         super().__init__(facts)
-        self.options, self.weights, self.rows, self.edges = options, weights, rows, edges
-        self.mixing, self.mean, self.deviation, self.random = mixing, mean, deviation, random
-        self.clear = clear  # the parts that were sent in the clear
+        self.options, self.weights, self.rows, self.edges, self.kept = options, weights, rows, edges, kept
+        self.clear, self.random = clear, random  # clear: the parts that were sent in the clear
+
+    @abstractmethod
+    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+        """Logits of everybody on this graph."""
 
     @property
     def slot_arrays(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -55,7 +64,7 @@ class NetworkPredictor(ReportsPredictor):
         return (*(self.slot_arrays if Part.FEATURES in self.clear else ()), "edges")
 
     def slot_scores(self) -> np.ndarray:
-        return self._forward(self.rows, self.edges)
+        return self.forward(self.rows, self.edges)
 
     def newcomers(self, files: Files, directed: bool) -> np.ndarray:
         count = len(files.ids) - files.known
@@ -67,55 +76,67 @@ class NetworkPredictor(ReportsPredictor):
             rows: Any = sp.vstack([self.rows, sp.csr_matrix(own)], format="csr")
         else:
             rows = np.concatenate([self.rows, own.toarray() if sp.issparse(own) else own])
-        return self._forward(rows, joined_edges(self.edges, files, directed))[files.known :]
-
-    def _forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
-        import torch
-
-        from graphveil.learn.backbones import build_backbone
-        from graphveil.learn.graph_training import edges_for
-        from graphveil.methods.common.backbone_training import mixed, scaled
-        from graphveil.methods.common.denoise import propagated
-
-        told, classes = self.options, int(self.facts["classes"])
-        network = build_backbone(told.backbone, len(self.mean), told.hidden, classes, told.dropout)
-        network.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights.items()})
-        network.eval()
-        columns = propagated(mixed(rows, self.mixing), edges, told.feature_steps)
-        x = torch.as_tensor(scaled(columns, self.mean, self.deviation), dtype=torch.float32)
-        with torch.no_grad():
-            logits: np.ndarray = network(x, edges_for(told.backbone, edges, len(x))).double().numpy()
-        return logits
+        return self.forward(rows, joined_edges(self.edges, files, directed))[files.known :]
 
     def config(self) -> dict[str, Any]:
         told = {"random": self.random, "clear": list(self.clear)}
-        return {"kind": KIND, **self.facts, **told}
+        return {"kind": self.kind, **self.facts, **told}
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {f"network.{name}": value for name, value in self.weights.items()}
         found |= {f"rows.{name}": value for name, value in pack(self.rows).items()}
-        found |= {"mean": self.mean, "deviation": self.deviation, "edges": self.edges}
-        return found | ({} if self.mixing is None else {"mixing": self.mixing})
+        return found | {"edges": self.edges} | dict(self.kept)
 
     @classmethod
-    def restore(cls, options: PropagationOptions, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def restore(cls, options: Any, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         def below(prefix: str) -> dict[str, np.ndarray]:
             start = f"{prefix}."
             return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
-        told = ("kind", "random", "clear")
+        told, own = ("kind", "random", "clear"), ("network.", "rows.", "edges")
         return cls(
             {key: value for key, value in config.items() if key not in told},
             options=options,
             weights=below("network"),
             rows=unpack(below("rows")),
             edges=arrays["edges"],
-            mixing=arrays.get("mixing"),
-            mean=arrays["mean"],
-            deviation=arrays["deviation"],
+            kept={name: value for name, value in arrays.items() if not name.startswith(own)},
             clear=tuple(config["clear"]),
             random=bool(config["random"]),
         )
+
+
+class NetworkPredictor(GraphPredictor):
+    """LPGNN's network; ``options`` are those of its propagation."""
+
+    kind = KIND
+    options: PropagationOptions
+
+    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+        from graphveil.learn.backbones import build_backbone
+        from graphveil.methods.common.backbone_training import mixed, scaled
+        from graphveil.methods.common.denoise import propagated
+
+        told, mean = self.options, self.kept["mean"]
+        network = build_backbone(told.backbone, len(mean), told.hidden, int(self.facts["classes"]), told.dropout)
+        columns = propagated(mixed(rows, self.kept.get("mixing")), edges, told.feature_steps)
+        return logits_of(network, self.weights, scaled(columns, mean, self.kept["deviation"]), edges, told.backbone)
+
+
+def logits_of(
+    network: Any, weights: Mapping[str, np.ndarray], inputs: Array, edges: np.ndarray, backbone: str
+) -> Array:
+    """What a network with these weights says of everybody."""
+    import torch
+
+    from graphveil.learn.graph_training import edges_for
+
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    network.eval()
+    x = torch.as_tensor(inputs, dtype=torch.float32)
+    with torch.no_grad():
+        logits: np.ndarray = network(x, edges_for(backbone, edges, len(x))).double().numpy()
+    return logits
 
 
 def parts_in_the_clear(promise: Local) -> tuple[str, ...]:

@@ -57,9 +57,7 @@ class PropagatedTraining(PropagationOptions):
             weights=dict(kept.weights),
             rows=rows,
             edges=edge_index,
-            mixing=mixing,
-            mean=mean,
-            deviation=deviation,
+            kept={"mean": mean, "deviation": deviation} | ({} if mixing is None else {"mixing": mixing}),
             clear=parts_in_the_clear(server.promise),
             random=random,
         )

@@ -65,12 +65,6 @@ def train_auto_encoder(columns: Array, edge_index: np.ndarray, seed: int, steps:
     return model
 
 
-def generated_sums(columns: Array, edge_index: np.ndarray, samples: int, seed: int) -> Array:
-    """For every vertex of low degree the sum of ``samples`` neighbours that an auto-encoder of all reports generates."""
-    model = train_auto_encoder(columns, edge_index, seed)
-    return sums_of_neighbours(model, columns[low_degree(edge_index, len(columns))], samples, seed)
-
-
 def sums_of_neighbours(model: NeighbourAutoEncoder, rows: Array, samples: int, seed: int) -> Array:
     """For every row the sum of ``samples`` generated neighbours."""
     coins = torch.Generator().manual_seed(seed)
@@ -82,14 +76,21 @@ def sums_of_neighbours(model: NeighbourAutoEncoder, rows: Array, samples: int, s
     return np.asarray(total.numpy())
 
 
-def low_degree(edge_index: np.ndarray, nodes: int) -> np.ndarray:
-    """Who has fewer neighbours than the median vertex."""
-    degrees = np.diff(normalised(edge_index, nodes, self_loops=False).indptr)
-    return np.asarray(degrees < np.median(degrees))
+def degrees_of(edge_index: np.ndarray, nodes: int) -> np.ndarray:
+    """How many neighbours everybody has."""
+    return np.asarray(np.diff(normalised(edge_index, nodes, self_loops=False).indptr))
 
 
-def private_layer(edge_index: np.ndarray, columns: Array, more: int = 0, sums: Array | None = None) -> Array:
-    """Mean of every vertex and its neighbours; vertices of low degree have ``more`` further ones with these ``sums``.
+def low_degree(edge_index: np.ndarray, nodes: int, few: float | None = None) -> np.ndarray:
+    """Who has fewer neighbours than ``few``, by default the median vertex."""
+    degrees = degrees_of(edge_index, nodes)
+    return np.asarray(degrees < (np.median(degrees) if few is None else few))
+
+
+def private_layer(
+    edge_index: np.ndarray, columns: Array, more: int = 0, sums: Array | None = None, few: float | None = None
+) -> Array:
+    """Mean of every vertex and its neighbours; those with less than ``few`` have ``more`` further ones with these ``sums``.
 
     h_v = (x_v + sum over neighbours x_u + sums_v) / (degree + 1 + more); without ``sums`` the further ones are zero vectors.
     """
@@ -98,7 +99,7 @@ def private_layer(edge_index: np.ndarray, columns: Array, more: int = 0, sums: A
     matrix.data[:] = 1.0
     total = matrix.astype(np.float32) @ columns
     size = np.diff(matrix.indptr).astype(np.float32)
-    low = low_degree(edge_index, nodes)
+    low = low_degree(edge_index, nodes, few)
     if sums is not None:
         total[low] += sums
     return np.asarray(total / (size + more * low)[:, None])

@@ -5,11 +5,14 @@ Tests: ``tests/methods/test_baselines.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphveil.exchange.randomizers import LaplaceRows
 from graphveil.exchange.server import Server
 from graphveil.methods.card import card
+from graphveil.methods.lga_pgnn.kept import Kept
 from graphveil.methods.lga_pgnn.report_gnn import ReportGnn
 from graphveil.methods.local_method import RangedMethod
 from graphveil.privacy.facts import PublicFacts
@@ -29,8 +32,8 @@ class LapGnn(RangedMethod, ReportGnn):
     def randomizer(self, facts: PublicFacts, budget: float) -> LaplaceRows:
         return LaplaceRows(budget, facts.features, self.lower, self.upper)
 
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
-        return self.reported_columns(server)
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
+        return self.reported_columns(rows, kept, coins)
 
 
 class RandomFeaturesGnn(ReportGnn):
@@ -39,8 +42,11 @@ class RandomFeaturesGnn(ReportGnn):
     card = card("random-features-gnn")
     reads_features = False
 
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
-        return np.asarray(server.coins.standard_normal((server.facts.nodes, self.width), dtype=np.float32))
+    def heard_rows(self, server: Server) -> Any:
+        return server.coins.standard_normal((server.facts.nodes, self.width), dtype=np.float32)
+
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
+        return np.asarray(rows, dtype=np.float32)
 
 
 class RandGnn(RandomFeaturesGnn):
@@ -52,8 +58,8 @@ class RandGnn(RandomFeaturesGnn):
     card = card("rand-gnn")
     network = "twice_as_deep"
 
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
-        return SMALL * super().inputs(server, edges)
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
+        return SMALL * super().inputs(rows, edges, kept, coins)
 
 
 class DegreeGnn(ReportGnn):
@@ -65,7 +71,10 @@ class DegreeGnn(ReportGnn):
     card = card("degree-gnn")
     reads_features = False
 
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
-        degrees = np.bincount(edges[0], minlength=server.facts.nodes)
+    def heard_rows(self, server: Server) -> Any:
+        return np.zeros((server.facts.nodes, 0), dtype=np.float32)
+
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
+        degrees = np.bincount(edges[0], minlength=len(rows))
         column = np.minimum(degrees, self.width - 1)
         return np.asarray(column[:, None] == np.arange(self.width), dtype=np.float32)

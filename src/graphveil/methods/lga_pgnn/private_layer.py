@@ -39,10 +39,11 @@ class Neighbours:
         seed: int,
         *,
         encode: bool,
+        few: float | None = None,
     ) -> None:
         graph = normalised(edge_index, len(rows), self_loops=False)
         degrees = torch.as_tensor(np.diff(graph.indptr))
-        self.low = torch.as_tensor(np.flatnonzero(low_degree(edge_index, len(rows))))
+        self.low = torch.as_tensor(np.flatnonzero(low_degree(edge_index, len(rows), few)))
         self.samples, self.encode, self.seed, self.model = samples, encode, seed, model
         self.share = 1.0 / (degrees[self.low] + 1 + samples).float()[:, None]
         self.kept = torch.ones(len(rows), 1)

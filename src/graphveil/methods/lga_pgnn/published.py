@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from graphveil.exchange.randomizers import PerDimension, Piecewise, Rest
-from graphveil.exchange.server import Server
 from graphveil.methods.card import gaps
 from graphveil.methods.common.reporting import ALL_COLUMNS
 from graphveil.methods.lga_pgnn import LdpGnn, LgaPgnn
+from graphveil.methods.lga_pgnn.kept import Kept
 from graphveil.methods.lga_pgnn.report_gnn import PiecewiseGnn
 from graphveil.methods.options import Count, NonNegative
 from graphveil.privacy.facts import PublicFacts
@@ -62,19 +62,22 @@ class PublishedLdpGnn(PiecewiseGnn):
         budget = promise.share(Part.FEATURES)
         return budget if math.isfinite(budget) else None
 
-    def prepared(self, server: Server, edges: np.ndarray) -> tuple[Array, Build]:
+    def prepared(
+        self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None = None
+    ) -> tuple[Array, Build]:
         from graphveil.learn.backbones import with_private_layer
-        from graphveil.methods.common.backbone_training import dense_columns, heard_rows, standardised
         from graphveil.methods.lga_pgnn.augmentation import private_layer
         from graphveil.methods.lga_pgnn.private_layer import PrivateLayer
 
-        rows = dense_columns(heard_rows(server), self.width, server.coins)
+        columns = kept.columns(rows, self.width, coins)
         if self.standardise:
-            rows = standardised(rows)
-        layer = partial(PrivateLayer, neighbours=self.neighbours(server, rows, edges))
-        return private_layer(edges, rows), partial(with_private_layer, layer)
+            columns = kept.standardised("columns", columns)
+        layer = partial(PrivateLayer, neighbours=self.neighbours(columns, edges, kept, coins))
+        return private_layer(edges, columns), partial(with_private_layer, layer)
 
-    def neighbours(self, server: Server, rows: Array, edges: np.ndarray) -> Neighbours | None:
+    def neighbours(
+        self, columns: Array, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None
+    ) -> Neighbours | None:
         """Further neighbours of vertices with few; LDP-GNN has none."""
         return None
 
@@ -95,11 +98,18 @@ class PublishedLgaPgnn(PublishedLdpGnn):
     samples: Count = 10
     augment: bool = True
 
-    def neighbours(self, server: Server, rows: Array, edges: np.ndarray) -> Neighbours | None:
+    def neighbours(
+        self, columns: Array, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None
+    ) -> Neighbours | None:
         from graphveil.methods.lga_pgnn import augmentation
         from graphveil.methods.lga_pgnn.private_layer import Neighbours
 
-        seed = int(server.coins.integers(2**31))
-        model = augmentation.train_auto_encoder(rows, edges, seed) if self.augment else None
-        server.tell("auto-encoder", 1, 1)
-        return Neighbours(model, rows, edges, self.samples, seed, encode=self.generate == "encoder")
+        seed, few = kept.seed("augmentation_seed", coins), kept.median_degree(edges, len(columns))
+        model = None
+        if self.augment:
+            model = kept.network(
+                "autoencoder",
+                lambda: augmentation.train_auto_encoder(columns, edges, seed),
+                lambda: augmentation.NeighbourAutoEncoder(columns.shape[1]),
+            )
+        return Neighbours(model, columns, edges, self.samples, seed, encode=self.generate == "encoder", few=few)

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.exchange.randomizers.base import Randomizer
 from graphveil.exchange.round import Round, vertex_rounds
 from graphveil.exchange.server import Server
 from graphveil.methods.common.reporting import TrainingOptions
-from graphveil.methods.common.scores import ScoresPredictor
+from graphveil.methods.lga_pgnn.kept import Kept
 from graphveil.methods.local_method import LocalMethod, RangedMethod
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, Options, Range
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Openness
+from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
     from graphveil.methods.common.backbone_training import Build
+    from graphveil.methods.lga_pgnn.predictor import ReportGnnPredictor
 
 EDGES_PUBLIC = "all edges: they are read as they are and nothing about them is protected"
 
@@ -49,9 +52,16 @@ class ReportGnn(TrainingOptions, LocalMethod):
         """What every vertex does to its features; a method that does not read them asks for none."""
         raise InputError(f"{self.name} does not read features: say --features-epsilon withheld")
 
+    def heard_rows(self, server: Server) -> Any:
+        """The features as reported, or as they are if they are raw; one row for every slot."""
+        from graphveil.methods.common.backbone_training import heard_rows
+
+        rows = heard_rows(server)
+        return rows if sp.issparse(rows) else np.asarray(rows, dtype=np.float32)
+
     @abstractmethod
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
-        """The columns the network sees, from reports, public edges and public coins."""
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
+        """The columns the network sees, from reports and public edges; what training fixes is in ``kept``."""
 
     def rounds(self, facts: PublicFacts, promise: Local) -> tuple[Round, ...]:
         if promise.edges is not Openness.RAW:
@@ -69,28 +79,50 @@ class ReportGnn(TrainingOptions, LocalMethod):
     def public_statements(self, promise: Local) -> tuple[str, ...]:
         return (*super().public_statements(promise), EDGES_PUBLIC)
 
-    def train(self, server: Server) -> ScoresPredictor:
+    def train(self, server: Server) -> ReportGnnPredictor:
         from graphveil.methods.common.backbone_training import BackboneTraining, NoisyLabels
+        from graphveil.methods.common.network_predictor import parts_in_the_clear
+        from graphveil.methods.lga_pgnn.predictor import ReportGnnPredictor
 
         edges = server.raw_edges
         assert edges is not None  # any other promise was refused with the rounds
-        inputs, build = self.prepared(server, edges)
+        rows, kept = self.heard_rows(server), Kept()
+        inputs, build = self.prepared(rows, edges, kept, server.coins)
+        server.tell("inputs", 1, 1)
         labels = NoisyLabels.heard(server)
         seed = int(server.coins.integers(2**31))
-        kept = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
-        return ScoresPredictor(kept.scores, {"validation_loss": kept.validation_loss, "epoch": kept.epoch}, public=True)
+        best = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
+        facts = {"validation_loss": best.validation_loss, "epoch": best.epoch, "classes": server.facts.classes}
+        unbounded = any(one.part is Part.FEATURES and one.randomizer.unbounded for one in server.rounds.values())
+        return ReportGnnPredictor(
+            facts,
+            options=self,
+            weights=best.weights,
+            rows=rows,
+            edges=edges,
+            kept=kept.arrays,
+            clear=(*parts_in_the_clear(server.promise), *([Part.FEATURES.value] if unbounded else [])),
+            random=not self.reads_features,
+        )
 
-    def prepared(self, server: Server, edges: np.ndarray) -> tuple[Array, Build]:
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        from graphveil.methods.lga_pgnn.predictor import KIND, ReportGnnPredictor
+
+        if config.get("kind") == KIND:
+            return ReportGnnPredictor.restore(self, config, arrays)
+        return super().restore(config, arrays)
+
+    def prepared(
+        self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None = None
+    ) -> tuple[Array, Build]:
         """The inputs, and what builds the network that sees them."""
         from graphveil.learn import backbones
 
-        return self.inputs(server, edges), getattr(backbones, self.network)
+        return self.inputs(rows, edges, kept, coins), getattr(backbones, self.network)
 
-    def reported_columns(self, server: Server) -> Array:
+    def reported_columns(self, rows: Any, kept: Kept, coins: np.random.Generator | None) -> Array:
         """The features as reported (or as they are, if they are raw), at most ``width`` columns of mean 0 and deviation 1."""
-        from graphveil.methods.common.backbone_training import dense_columns, heard_rows, standardised
-
-        return standardised(dense_columns(heard_rows(server), self.width, server.coins))
+        return kept.standardised("columns", kept.columns(rows, self.width, coins))
 
 
 class PiecewiseGnn(RangedMethod, ReportGnn):
@@ -100,13 +132,12 @@ class PiecewiseGnn(RangedMethod, ReportGnn):
 
     filled: Annotated[float, Range(0, 1, "(]")] = 0.05
 
-    def inputs(self, server: Server, edges: np.ndarray) -> Array:
+    def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
         """Columns of mean 0 (so the factor d/m and the middle of the range do not matter), averaged by the private layer."""
-        from graphveil.methods.common.backbone_training import standardised
+        columns = self.reported_columns(rows, kept, coins)
+        return kept.standardised("means", self.private_layer(columns, edges, kept, coins))
 
-        return standardised(self.private_layer(server, self.reported_columns(server), edges))
-
-    def private_layer(self, server: Server, columns: Array, edges: np.ndarray) -> Array:
+    def private_layer(self, columns: Array, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
         """The mean over a vertex and its neighbours."""
         from graphveil.methods.lga_pgnn.augmentation import private_layer
 
@@ -124,12 +155,19 @@ class Augmentation(Options):
     augment: bool = False
     samples: Count = 10
 
-    def private_layer(self, server: Server, columns: Array, edges: np.ndarray) -> Array:
+    def private_layer(self, columns: Array, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
         """The mean over a vertex, its neighbours and the further ones."""
         from graphveil.methods.lga_pgnn import augmentation
 
+        few = kept.median_degree(edges, len(columns))
         if not self.augment:
-            return augmentation.private_layer(edges, columns, self.samples)
-        sums = augmentation.generated_sums(columns, edges, self.samples, seed=int(server.coins.integers(2**31)))
-        server.tell("auto-encoder", 1, 1)
-        return augmentation.private_layer(edges, columns, self.samples, sums)
+            return augmentation.private_layer(edges, columns, self.samples, few=few)
+        seed = kept.seed("augmentation_seed", coins)
+        model = kept.network(
+            "autoencoder",
+            lambda: augmentation.train_auto_encoder(columns, edges, seed),
+            lambda: augmentation.NeighbourAutoEncoder(columns.shape[1]),
+        )
+        low = augmentation.low_degree(edges, len(columns), few)
+        sums = augmentation.sums_of_neighbours(model, columns[low], self.samples, seed)
+        return augmentation.private_layer(edges, columns, self.samples, sums, few)
