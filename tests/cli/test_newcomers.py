@@ -82,6 +82,7 @@ NETWORKS = {
     "degree-gnn": {"width": 8},
     "lga-pgnn published": {},
     "ldp-gnn published": {"reading": "raw", "standardise": True},
+    "lpgnn published": {"feature_steps": 2},
 }
 
 

@@ -23,7 +23,7 @@ HOPS = 2
 def has_published_api(model: Any) -> bool:
     """Whether this model still has the network that the papers' attacks query."""
     predictor = getattr(model, "predictor", None)
-    return all(getattr(predictor, name, None) is not None for name in ("network", "rows", "arcs"))
+    return all(getattr(predictor, name, None) is not None for name in ("network", "reports", "arcs"))
 
 
 def published_api(model: Any) -> tuple[TorchTarget, Data]:
@@ -31,7 +31,7 @@ def published_api(model: Any) -> tuple[TorchTarget, Data]:
     if not has_published_api(model):
         raise InputError(
             "the papers' attacks query a network: train a published local method (lpgnn, graph-privatizer, rr-edges) in this "
-            "process, saved runs hold scores only"
+            "process, saved runs do not hold that of the last epoch"
         )
     predictor = model.predictor
     network = copy.deepcopy(predictor.network).double()
@@ -39,9 +39,9 @@ def published_api(model: Any) -> tuple[TorchTarget, Data]:
         if getattr(layer, "cached", False):
             layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None
     asked = Data(
-        x=torch.from_numpy(predictor.rows).double(),
+        x=torch.from_numpy(predictor.reports).double(),
         edge_index=torch.from_numpy(predictor.arcs.copy()),
-        num_nodes=len(predictor.rows),
+        num_nodes=len(predictor.reports),
         num_classes=predictor.scores.shape[1],
         directed=True,
     )

@@ -10,7 +10,8 @@ it is post-processing. Tests: ``tests/methods/test_lpgnn_training.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +22,10 @@ from torch import Tensor, nn
 from graphveil.exchange.server import Server
 from graphveil.graph.layout import csr_tensor
 from graphveil.learn.backbones import as_lpgnn_builds
-from graphveil.methods.common.backbone_training import NoisyLabels, descend
+from graphveil.methods.common.backbone_training import NoisyLabels, descend, weights_of
 from graphveil.methods.common.denoise import forward_loss, kprop
+from graphveil.methods.common.network_predictor import parts_in_the_clear
+from graphveil.methods.common.published_network import PublishedNetwork, rectified, rectifier
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.noise import Array
@@ -39,24 +42,12 @@ def along_arcs(edge_index: np.ndarray, nodes: int) -> sp.csr_matrix:
     return sp.csr_matrix(root @ matrix @ root).astype(np.float32)
 
 
-def rectified(server: Server, rows: Any, most: int) -> Array:
-    """Unbiased rows of the feature reports (or raw features as they are), of at most ``most`` columns."""
-    response: Any = server.rounds["features"].randomizer if "features" in server.rounds else None
-    scale, shift = (1.0, 0.0) if response is None else (response.scale, response.middle)
-    values: Any = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
-    if values.shape[1] <= most:
-        dense = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float32)
-        return np.asarray(np.float32(scale) * dense + np.float32(shift))
-    mixing = server.coins.standard_normal((values.shape[1], most)).astype(np.float32) / np.float32(np.sqrt(most))
-    return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
-
-
 class NetworkScores(ScoresPredictor):
-    """Scores of every slot, and (in memory only) what the papers' attacks query: the network after its last epoch, the rectified
-    reports and the arcs. The released code asks it without KProp."""
+    """Scores of every slot, where contact lists were reported, and (in memory only) what the papers' attacks query: the network
+    after its last epoch, the rectified reports and the arcs. The released code asks it without KProp."""
 
     network: nn.Module | None = None
-    rows: Array | None = None
+    reports: Array | None = None
     arcs: np.ndarray | None = None
 
 
@@ -69,6 +60,7 @@ class Epoch:
     training: float
     scores: np.ndarray
     number: int
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def beats(self, best: Epoch, most: float) -> bool:
         """LPGNN's rule, with ``most`` the accuracy that the noise of the labels allows."""
@@ -81,16 +73,30 @@ class LpgnnTraining(PropagationOptions):
 
     keep: Literal["lpgnn", "loss"] = "lpgnn"
 
-    def learn(self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray) -> NetworkScores:
-        """Train on the graph of these arcs."""
-        matrix, reports = along_arcs(arcs, server.facts.nodes), rectified(server, rows, self.compress)
+    def learn(
+        self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray
+    ) -> NetworkScores | PublishedNetwork:
+        """Train on the graph of these arcs; on public ones the network also scores who comes later."""
+        kept = rectifier(server, rows.shape[1], self.compress)
+        matrix, reports = along_arcs(arcs, server.facts.nodes), rectified(rows, kept)
         x = torch.from_numpy(kprop(matrix, reports, self.feature_steps))
         best, network = self._trained(server, x, matrix, labels, arcs)
-        found = NetworkScores(
-            best.scores, {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}, public=True
+        facts = {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}
+        if server.raw_edges is None:
+            found = NetworkScores(best.scores, facts, public=True)
+            found.network, found.reports, found.arcs = network, reports, arcs
+            return found
+        whole = PublishedNetwork(
+            facts | {"classes": server.facts.classes},
+            options=self,
+            weights=best.weights,
+            rows=rows.numpy(force=True) if isinstance(rows, Tensor) else rows,
+            edges=arcs,
+            kept=kept,
+            clear=parts_in_the_clear(server.promise),
         )
-        found.network, found.rows, found.arcs = network, reports, arcs
-        return found
+        whole.network = network
+        return whole
 
     def _trained(
         self, server: Server, x: Tensor, matrix: sp.csr_matrix, labels: NoisyLabels, arcs: np.ndarray
@@ -126,7 +132,7 @@ class LpgnnTraining(PropagationOptions):
                 )
                 least = best is None or found.loss < best.loss
                 if best is None or (least if self.keep == "loss" else found.beats(best, most)):
-                    best = found
+                    best = replace(found, weights=weights_of(network))
                 server.tell("epochs", number, self.epochs)
         assert best is not None  # there is at least one epoch
         return best, network.eval()

@@ -114,28 +114,25 @@ class NetworkPredictor(GraphPredictor):
 
     def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
         from graphveil.learn.backbones import build_backbone
+        from graphveil.learn.graph_training import edges_for
         from graphveil.methods.common.backbone_training import mixed, scaled
         from graphveil.methods.common.denoise import propagated
 
         told, mean = self.options, self.kept["mean"]
         network = build_backbone(told.backbone, len(mean), told.hidden, int(self.facts["classes"]), told.dropout)
         columns = propagated(mixed(rows, self.kept.get("mixing")), edges, told.feature_steps)
-        return logits_of(network, self.weights, scaled(columns, mean, self.kept["deviation"]), edges, told.backbone)
+        heard = edges_for(told.backbone, edges, rows.shape[0])
+        return logits_of(network, self.weights, scaled(columns, mean, self.kept["deviation"]), heard)
 
 
-def logits_of(
-    network: Any, weights: Mapping[str, np.ndarray], inputs: Array, edges: np.ndarray, backbone: str
-) -> Array:
-    """What a network with these weights says of everybody."""
+def logits_of(network: Any, weights: Mapping[str, np.ndarray], inputs: Array, edges: Any) -> Array:
+    """What a network with these weights says of everybody; ``edges`` in the form it takes."""
     import torch
-
-    from graphveil.learn.graph_training import edges_for
 
     network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     network.eval()
-    x = torch.as_tensor(inputs, dtype=torch.float32)
     with torch.no_grad():
-        logits: np.ndarray = network(x, edges_for(backbone, edges, len(x))).double().numpy()
+        logits: np.ndarray = network(torch.as_tensor(inputs, dtype=torch.float32), edges).double().numpy()
     return logits
 
 

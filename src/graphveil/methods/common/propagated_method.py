@@ -107,13 +107,20 @@ class PublishedPropagatedMethod(PropagatedMethod):
     compress: Count = ALL_COLUMNS
     mode: Literal["published"] = "published"
 
-    def train(self, server: Server) -> ScoresPredictor:
+    def train(self, server: Server) -> Predictor:
         from graphveil.methods.common.backbone_training import NoisyLabels
         from graphveil.methods.common.lpgnn_training import LpgnnTraining
 
         rows, labels = self.heard_rows(server), NoisyLabels.heard(server)
         arcs = self.arcs(server, rows) if server.raw_edges is None else server.raw_edges
         return LpgnnTraining.of(self).learn(server, rows, labels, arcs)
+
+    def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
+        from graphveil.methods.common.published_network import KIND, PublishedNetwork
+
+        if config.get("kind") == KIND:
+            return PublishedNetwork.restore(self, config, arrays)
+        return super().restore(config, arrays)
 
     def arcs(self, server: Server, rows: Any) -> np.ndarray:
         """Who hears whom, of the reported lists."""

@@ -25,7 +25,9 @@ class ReportGnnPredictor(GraphPredictor):
     options: ReportGnn
 
     def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+        from graphveil.learn.graph_training import edges_for
+
         told = self.options
         inputs, build = told.prepared(rows, edges, Kept(self.kept))
         network = build(told.backbone, inputs.shape[1], told.hidden, int(self.facts["classes"]), told.dropout, 0)
-        return logits_of(network, self.weights, inputs, edges, told.backbone)
+        return logits_of(network, self.weights, inputs, edges_for(told.backbone, edges, len(inputs)))

@@ -1,0 +1,75 @@
+"""The network that LPGNN's released code trains, on public edges: its weights and the reports it is asked over.
+
+    logits = GNN(KProp(scale x' + shift)), KProp along the arcs; wide reports times a public random matrix
+
+Tests: ``tests/methods/test_lpgnn.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.exchange.server import Server
+from graphveil.methods.common.network_predictor import GraphPredictor, logits_of
+from graphveil.methods.common.reporting import PropagationOptions
+from graphveil.privacy.noise import Array
+
+if TYPE_CHECKING:
+    from torch import nn
+
+KIND = "published-network"
+
+
+class PublishedNetwork(GraphPredictor):
+    """``network`` (in memory only) is what the papers' attacks query: that of the last epoch, on ``reports`` and ``arcs``."""
+
+    kind = KIND
+    options: PropagationOptions
+    network: nn.Module | None = None
+
+    @cached_property
+    def reports(self) -> Array:
+        return rectified(self.rows, self.kept)
+
+    @property
+    def arcs(self) -> np.ndarray:
+        return self.edges
+
+    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+        import torch
+
+        from graphveil.learn.backbones import as_lpgnn_builds
+        from graphveil.methods.common.denoise import kprop
+        from graphveil.methods.common.lpgnn_training import along_arcs
+
+        told, reports = self.options, rectified(rows, self.kept)
+        x = kprop(along_arcs(edges, len(reports)), reports, told.feature_steps)
+        classes = int(self.facts["classes"])
+        network = as_lpgnn_builds(told.backbone, x.shape[1], told.hidden, classes, told.dropout, 0)
+        return logits_of(network, self.weights, x, torch.from_numpy(np.ascontiguousarray(edges)))
+
+
+def rectifier(server: Server, width: int, most: int) -> dict[str, np.ndarray]:
+    """How reports become unbiased rows of at most ``most`` columns; raw features stay as they are."""
+    response: Any = server.rounds["features"].randomizer if "features" in server.rounds else None
+    found = np.array([1.0, 0.0] if response is None else [response.scale, response.middle], dtype=np.float64)
+    if width <= most:
+        return {"rectifier": found}
+    mixing = server.coins.standard_normal((width, most)).astype(np.float32) / np.float32(np.sqrt(most))
+    return {"rectifier": found, "mixing": mixing}
+
+
+def rectified(rows: Any, kept: Mapping[str, np.ndarray]) -> Array:
+    """Unbiased rows of feature reports."""
+    values: Any = rows.numpy(force=True) if hasattr(rows, "numpy") else rows
+    scale, shift = map(float, kept["rectifier"])
+    mixing = kept.get("mixing")
+    if mixing is not None:
+        return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
+    dense = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float32)
+    return np.asarray(np.float32(scale) * dense + np.float32(shift))
