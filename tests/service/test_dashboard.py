@@ -46,6 +46,7 @@ def test_the_summary_has_counts_rounds_quality_words_and_budgets(collected):
     assert [one["name"] for one in told["rounds"]] == ["first"] and told["rounds"][0]["state"] == "open"
     labels = next(one for one in told["budgets"] if one["part"] == "labels")
     assert labels["allowed"] == 3 and labels["left"] == pytest.approx(0)
+    assert told["paid"] == [{"stage": "first", "epsilon": pytest.approx(3), "records": 250}]
     assert told["model"]["holds"] and "PRIVACY CERTIFICATE" in told["model"]["words"][0]
     assert told["model"]["figures"]["accuracy"] > 0.8
     assert {one["attack"] for one in told["model"]["attacks"]} == {"link stealing", "broken"}
@@ -78,10 +79,11 @@ def test_it_renders_and_follows_what_arrives_on_a_phone_and_on_a_desk(collected,
             assert "The promise holds" in view.locator("#certificate").text_content()
             assert "a record of another holder" in view.locator("#refused").text_content()
             assert "AUC 0.520" in view.locator("#attacks").text_content()
+            assert f"{250 + number} records" in view.locator("#paid").text_content()
             assert view.evaluate("document.documentElement.scrollWidth") <= width
             collected.send([{"id": f"new-{number}", "contacts": []}])
             expect(tile).to_have_text(str(251 + number), timeout=15_000)
             if PICTURES:
-                view.screenshot(path=f"{PICTURES}/service-{width}.png", full_page=width < 1000)
+                view.screenshot(path=f"{PICTURES}/service-{width}.png", full_page=True)
             assert said == [] and all(one.startswith((url, "data:")) for one in asked)
             view.close()

@@ -19,7 +19,7 @@ from sqlalchemy import select, update
 
 from graphveil.service.jobs import create_job, read_job
 from graphveil.service.planning import Wanted, planned
-from graphveil.service.schema import jobs, reports
+from graphveil.service.schema import collections, jobs, reports
 from graphveil.service.tokens import create_token
 
 RUN = """
@@ -131,6 +131,25 @@ def test_a_job_whose_process_died_starts_again_and_fails_in_the_end(store, monke
 class Dead:
     def poll(self):
         return 1
+
+
+def test_what_was_collected_before_is_still_open_and_old_tokens_are_made_again(store):
+    from alembic import command
+
+    from graphveil.service.migrations import _config
+    from graphveil.service.tokens import caller_of
+
+    number = store.create_collection(planned(Wanted("demo", "local", 3, labels=3, edges="raw")))
+    tokens = [create_token(store, "operator"), create_token(store, "analyst", collection="demo")]
+    for go, where in ((command.downgrade, "v0001"), (command.upgrade, "head")):
+        with store.engine.connect() as connection:
+            config = _config()
+            config.attributes["connection"] = connection
+            go(config, where)
+            connection.commit()
+    with store.reading() as connection:
+        assert connection.execute(select(collections.c.open).where(collections.c.id == number)).scalar_one()
+    assert [caller_of(store, token) is not None for token in tokens] == [True, False]
 
 
 def test_a_store_of_another_version_is_upgraded_and_says_so(store):

@@ -105,7 +105,10 @@ def test_unless_it_is_open_a_collection_takes_only_who_is_enrolled(service):
     assert found["stored"] == 1 and found["refused"][0]["status"] == 403
     assert "not enrolled" in found["refused"][0]["reason"]
     west = service.send([line("b"), line("d")], "west").json()
-    assert west["stored"] == 0 and len(west["refused"]) == 2  # neither another's nor nobody's
+    assert (
+        west["stored"] == 0 and len(west["refused"]) == 2
+    )  # neither another's nor nobody's, and which of them is not said
+    assert len({one["reason"] for one in west["refused"]}) == 1
     summary = service("GET", "/v1/collections/demo/summary", "analyst").json()
     assert summary["people"] == 1  # who is enrolled has not taken part
 

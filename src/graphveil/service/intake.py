@@ -45,7 +45,7 @@ ANOTHER_HOLDER = "a record of another holder"
 NOT_YOURS = "a record that this token is not for"
 ANOTHER_VALUE = "another report of this record was taken before: a second one would spend its budget again"
 OVER = "this stage is over: nothing more is taken"
-NOT_ENROLLED = "a record that is not enrolled in this collection"
+NOT_ENROLLED = "a record that is not enrolled for this holder"  # whether for another one is nobody's business
 NOT_NAMED = "a record that did not take part in the first stage"
 TOGETHER = 64  # requests in one transaction
 AGAIN = 5  # tries, if another process stored the same record at the same moment
@@ -158,7 +158,7 @@ def _of_one_stage(connection: Connection, batches: Sequence[Batch]) -> list[Take
             name, body = record.id, record.body()
             there, seeded = before.get(name, (None, False))
             if owned.get(name, promised.get(name, batch.holder)) != batch.holder:
-                refused[number] = ANOTHER_HOLDER
+                refused[number] = ANOTHER_HOLDER if open_to_all else NOT_ENROLLED
             elif there == body:
                 repeated += 1
                 if batch.seeded and not seeded:

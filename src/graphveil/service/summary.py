@@ -24,7 +24,7 @@ MINUTES = 60  # of arrivals that are shown
 MOST_ATTACKS = 20
 PAID_BY_RECORDS = (
     "A record pays when its report is drawn, once for every stage it answers; the same report again costs nothing. Training and "
-    "scores read reports alone and spend nothing."
+    "scores ask nobody anything new and spend nothing."
 )
 
 
