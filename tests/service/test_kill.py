@@ -12,15 +12,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from sqlalchemy import select, update
 
+from graphveil.service.app import create_app
 from graphveil.service.jobs import create_job, read_job
 from graphveil.service.planning import Wanted, planned
 from graphveil.service.schema import collections, jobs, reports
 from graphveil.service.tokens import create_token
+from tests.service.conftest import listening, unlimited
 
 RUN = """
 import sys
@@ -75,6 +79,7 @@ def test_after_kill_9_every_acknowledged_report_is_there_once(store, url, kills)
     token = create_token(store, "holder", "east", collection="demo")
     service, acknowledged, stop = Service(store.folder, url), [[], []], threading.Event()
     service.start()
+    others = ExitStack()
     threads = [
         threading.Thread(target=load, args=(service, token, f"t{n}", acknowledged[n], stop))
         for n in range(len(acknowledged))
@@ -88,15 +93,23 @@ def test_after_kill_9_every_acknowledged_report_is_there_once(store, url, kills)
             while sum(map(len, acknowledged)) < before + 40 and time.monotonic() < until:
                 time.sleep(0.01)
             service.kill()
-            service.start()
+            if url is None:
+                service.start()
+            else:  # one process less: whoever comes next finds the same database
+                client = others.enter_context(TestClient(create_app(unlimited(store.folder, url=url))))
+                service.url = others.enter_context(listening(client.app)) + "/v1/collections/demo"
+            before, until = sum(map(len, acknowledged)), time.monotonic() + 60
+            while sum(map(len, acknowledged)) < before + 10 and time.monotonic() < until:
+                time.sleep(0.01)  # those who were cut off send again
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-        service.process.terminate()  # and this time it is asked to stop
-        ended = service.process.wait(30)
-        service.process.stdout.close()
-    assert ended == 0
+        others.close()
+        if service.process.poll() is None:
+            service.process.terminate()  # and this time it is asked to stop
+            assert service.process.wait(30) == 0
+            service.process.stdout.close()
     names = [name for one in acknowledged for name in one]
     with store.reading() as connection:
         stored = [row.record for row in connection.execute(select(reports.c.record))]
