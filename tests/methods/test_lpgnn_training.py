@@ -7,7 +7,8 @@ import torch
 import graphveil as gv
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.learn.backbones import NAMES, as_lpgnn_builds
-from graphveil.methods.common.lpgnn_training import Epoch, along_arcs
+from graphveil.methods.common.lpgnn_training import Epoch
+from graphveil.methods.common.published_network import along_arcs
 
 ARCS = np.array([[0, 1, 2, 2], [1, 2, 0, 0]])  # 2 -> 0 twice; nobody is heard by 3
 

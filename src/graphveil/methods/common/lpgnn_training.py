@@ -25,21 +25,12 @@ from graphveil.learn.backbones import as_lpgnn_builds
 from graphveil.methods.common.backbone_training import NoisyLabels, descend, weights_of
 from graphveil.methods.common.denoise import forward_loss, kprop
 from graphveil.methods.common.network_predictor import parts_in_the_clear
-from graphveil.methods.common.published_network import PublishedNetwork, rectified, rectifier
+from graphveil.methods.common.published_network import PublishedNetwork, along_arcs, rectified, rectifier
 from graphveil.methods.common.reporting import PropagationOptions
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.privacy.noise import Array
 
 SLACK = 1.05  # how far above the noise of the labels LPGNN lets the training accuracy rise
-
-
-def along_arcs(edge_index: np.ndarray, nodes: int) -> sp.csr_matrix:
-    """D^-1/2 A D^-1/2 of the arcs sender -> receiver, D the receivers' degrees, as ``gcn_norm`` does it; arcs may be double."""
-    senders, receivers = edge_index
-    matrix = sp.coo_matrix((np.ones(len(senders)), (receivers, senders)), (nodes, nodes)).tocsr()
-    degrees = np.asarray(matrix.sum(axis=1)).ravel()
-    root = sp.diags(np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1.0)), 0.0))
-    return sp.csr_matrix(root @ matrix @ root).astype(np.float32)
 
 
 class NetworkScores(ScoresPredictor):

@@ -45,13 +45,21 @@ class PublishedNetwork(GraphPredictor):
 
         from graphveil.learn.backbones import as_lpgnn_builds
         from graphveil.methods.common.denoise import kprop
-        from graphveil.methods.common.lpgnn_training import along_arcs
 
         told, reports = self.options, rectified(rows, self.kept)
         x = kprop(along_arcs(edges, len(reports)), reports, told.feature_steps)
         classes = int(self.facts["classes"])
         network = as_lpgnn_builds(told.backbone, x.shape[1], told.hidden, classes, told.dropout, 0)
         return logits_of(network, self.weights, x, torch.from_numpy(np.ascontiguousarray(edges)))
+
+
+def along_arcs(edge_index: np.ndarray, nodes: int) -> sp.csr_matrix:
+    """D^-1/2 A D^-1/2 of the arcs sender -> receiver, D the receivers' degrees, as ``gcn_norm`` does it; arcs may be double."""
+    senders, receivers = edge_index
+    matrix = sp.coo_matrix((np.ones(len(senders)), (receivers, senders)), (nodes, nodes)).tocsr()
+    degrees = np.asarray(matrix.sum(axis=1)).ravel()
+    root = sp.diags(np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1.0)), 0.0))
+    return sp.csr_matrix(root @ matrix @ root).astype(np.float32)
 
 
 def rectifier(server: Server, width: int, most: int) -> dict[str, np.ndarray]:
