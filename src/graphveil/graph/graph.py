@@ -76,10 +76,15 @@ class Graph:
         learning = masks["train"] | masks["calibration"]
         return np.asarray(rows.occupied().numpy() | (learning & (labels != UNLABELLED)))
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether features and lists can only be read block by block."""
+        return hasattr(type(self.rows), "spans")
+
     def blocks(self) -> list[Block]:
         """All records, in the order of their slots."""
-        kept = getattr(self.rows, "spans", None)
-        return [Block(self, slots) for slots in (spans(self.nodes) if kept is None else kept)]
+        kept = self.rows.spans if self.on_disk else spans(self.nodes)  # type: ignore[attr-defined]
+        return [Block(self, slots) for slots in kept]
 
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""
