@@ -15,10 +15,7 @@ import typer
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from graphveil.exchange.report import Refusal
-    from graphveil.graph import Graph
     from graphveil.progress import Progress
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -50,7 +47,7 @@ AsJson = Annotated[bool, flag("--json", "Print one JSON object instead of text."
 BadRows = Annotated[str, flag("--on-bad-rows raise|zero", "What to do with rows that hold NaN or infinity.")]
 
 
-def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data | Graph:
+def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Any:
     """A data set, a file or a folder, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
 

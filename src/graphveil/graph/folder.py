@@ -200,6 +200,15 @@ def open_folder(folder: Path, keep: int = KEEP) -> Graph:
     )
 
 
+def ids_of(graph: Graph) -> np.ndarray | None:
+    """Who is in which slot of a graph in a folder, if the folder says so."""
+    parts = graph.rows._parts  # type: ignore[attr-defined]
+    if "id" not in pq.read_schema(parts.folder / parts.head["parts"][0]).names:
+        return None
+    columns = [parts.read(block, ["id"])["id"].to_numpy() for block in range(len(parts.spans))]
+    return np.concatenate(columns).astype(str)
+
+
 @dataclass(frozen=True)
 class Written:
     """One block to be written."""
