@@ -110,7 +110,7 @@ def _unlabelled(graph: Any, nodes: int) -> np.ndarray:
     from graphveil.graph.graph import UNLABELLED, Graph
 
     if isinstance(graph, Graph):
-        return graph.labels == UNLABELLED
+        return np.asarray(graph.labels == UNLABELLED)
     return np.ones(nodes, dtype=bool) if graph.get("y") is None else np.asarray(graph.y) == UNLABELLED
 
 

@@ -49,6 +49,14 @@ def _moved(row: Any, factor: float, centre: Any, size: int) -> float:
     return square
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dot(a: Any, b: Any, size: int) -> float:
+    total = 0.0
+    for j in range(size):
+        total += a[j] * b[j]
+    return total
+
+
 @njit(cache=True, nogil=True)
 def _dense_row(values: Any, centre: Any, floor: float, row: Any) -> float:
     """The first numbers of ``row`` become the centred unit row of these values; its squared norm."""
@@ -63,7 +71,24 @@ def _dense_row(values: Any, centre: Any, floor: float, row: Any) -> float:
     scale = 1.0 / max(math.sqrt(far), floor)
     for j in range(d):
         row[j] *= scale
-    return far * scale * scale
+    return _dot(row, row, d)
+
+
+@njit(cache=True, nogil=True)
+def _read_row(values: Any, ready: bool, centre: Any, floor: float, row: Any) -> float:
+    """The same, of values that may be centred already."""
+    if not ready:
+        return _dense_row(values, centre, floor, row)
+    for j in range(len(centre)):
+        row[j] = values[j]
+    return _dot(row, row, len(centre))
+
+
+@njit(cache=True, nogil=True)
+def dense_rows(x: Any, centre: Any, floor: float, out: Any) -> None:
+    """``out[i]`` becomes the centred row of ``x[i]``."""
+    for i in range(len(x)):
+        _dense_row(x[i], centre, floor, out[i])
 
 
 @njit(cache=True, nogil=True)
@@ -96,14 +121,6 @@ def _sparse_row(
     for at in range(first, last):
         row[at - first] *= scale
     return scale, (far + 1e-13 * (1.0 + length)) * scale * scale
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _dot(a: Any, b: Any, size: int) -> float:
-    total = 0.0
-    for j in range(size):
-        total += a[j] * b[j]
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -150,6 +167,7 @@ def _add_four(rows: Any, a: float, b: float, c: float, d: float, size: int, out:
 @njit(cache=True, nogil=True)
 def dense_sums(
     x: Any,
+    ready: bool,
     labels: Any,
     centre: Any,
     floor: float,
@@ -171,7 +189,7 @@ def dense_sums(
         if i < len(x):
             if labels[i] < 0:
                 continue
-            wide[filled] = _dense_row(x[i], centre, floor, rows[filled]) + bias * bias
+            wide[filled] = _read_row(x[i], ready, centre, floor, rows[filled]) + bias * bias
             known[filled] = labels[i]
             filled += 1
             if filled < 4:
@@ -228,16 +246,27 @@ def sparse_sums(
 
 
 @njit(cache=True, nogil=True)
-def dense_scores(x: Any, wanted: Any, centre: Any, floor: float, bias: float, weights: Any, out: Any) -> None:
+def dense_scores(
+    x: Any, ready: bool, wanted: Any, centre: Any, floor: float, bias: float, weights: Any, out: Any
+) -> None:
     """``out[i]`` becomes the scores of row i, where it is wanted."""
-    d = len(centre)
-    row = np.empty(d + 1)
-    row[d] = bias
-    for i in range(len(x)):
-        if wanted[i]:
-            _dense_row(x[i], centre, floor, row)
-            for c in range(len(weights)):
-                out[i, c] = _dot(row, weights[c], d + 1)
+    d, filled = len(centre), 0
+    rows, scores, whose = np.zeros((4, d + 1)), np.zeros((4, len(weights))), np.zeros(4, dtype=np.int64)
+    rows[:, d] = bias
+    for i in range(len(x) + 1):
+        if i < len(x):
+            if not wanted[i]:
+                continue
+            _read_row(x[i], ready, centre, floor, rows[filled])
+            whose[filled] = i
+            filled += 1
+            if filled < 4:
+                continue
+        for c in range(len(weights)):
+            _four_dots(rows, weights[c], d + 1, scores, c)
+        for k in range(filled):
+            out[whose[k]] = scores[k]
+        filled = 0
 
 
 @njit(cache=True, nogil=True)
@@ -266,3 +295,68 @@ def sparse_scores(
                 for at in range(first, last if scale > 0.0 else first):
                     total += row[at - first] * weights[c, columns[at]]
                 out[i, c] = total - scale * middle[c] + bias * weights[c, d]
+
+
+@njit(cache=True, nogil=True)
+def dense_norms(x: Any, ready: bool, centre: Any, floor: float, out: Any) -> None:
+    """``out[i]`` becomes the squared norm of row i, without its constant."""
+    row = np.empty(len(centre))
+    for i in range(len(x)):
+        out[i] = _read_row(x[i], ready, centre, floor, row)
+
+
+@njit(cache=True, nogil=True)
+def sparse_norms(starts: Any, columns: Any, data: Any, centre: Any, floor: float, out: Any) -> None:
+    """The same for rows in CSR; not below the truth."""
+    length = _dot(centre, centre, len(centre))
+    row = np.empty(max(1, np.max(np.diff(starts)) if len(starts) > 1 else 1))
+    for i in range(len(starts) - 1):
+        out[i] = _sparse_row(data, columns, starts[i], starts[i + 1], centre, length, floor, row)[1]
+
+
+@njit(cache=True, nogil=True)
+def _silent(values: Any) -> bool:
+    return not np.any(values != 0.0)
+
+
+@njit(cache=True, nogil=True)
+def dense_products(x: Any, ready: bool, centre: Any, floor: float, values: Any, unit: float, out: Any) -> None:
+    """Add to ``out`` (k, d), in whole units, row i times each of the k numbers ``values[i]``; rows of zeros are left out."""
+    d, size, filled = len(centre), values.shape[1], 0
+    rows, told = np.zeros((4, d)), np.zeros((4, size))
+    for i in range(len(x) + 1):
+        if i < len(x):
+            if _silent(values[i]):
+                continue
+            _read_row(x[i], ready, centre, floor, rows[filled])
+            for c in range(size):
+                told[filled, c] = values[i, c] / unit
+            filled += 1
+            if filled < 4:
+                continue
+        for k in range(filled, 4):
+            told[k] = 0.0
+        for c in range(size):
+            _add_four(rows, told[0, c], told[1, c], told[2, c], told[3, c], d, out[c])
+        filled = 0
+
+
+@njit(cache=True, nogil=True)
+def sparse_products(
+    starts: Any, columns: Any, data: Any, centre: Any, floor: float, values: Any, unit: float, out: Any
+) -> None:
+    """The same for rows in CSR; the last column of ``out`` (k, d + 1) is the sum of s times the numbers."""
+    d = len(centre)
+    length = _dot(centre, centre, d)
+    row = np.empty(max(1, np.max(np.diff(starts)) if len(starts) > 1 else 1))
+    for i in range(len(starts) - 1):
+        if _silent(values[i]):
+            continue
+        first, last = starts[i], starts[i + 1]
+        scale, _ = _sparse_row(data, columns, first, last, centre, length, floor, row)
+        if scale > 0.0:
+            for c in range(values.shape[1]):
+                told = values[i, c] / unit
+                for at in range(first, last):
+                    out[c, columns[at]] += np.trunc(row[at - first] * told)
+                out[c, d] += np.trunc(scale * told)

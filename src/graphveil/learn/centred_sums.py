@@ -10,15 +10,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphveil.graph.lists import GRID
-from graphveil.graph.rows import DenseRows, Rows, SparseRows
+from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
+
+if TYPE_CHECKING:
+    from graphveil.graph import Graph
+    from graphveil.graph.blocks import Block
 
 FLOOR = 0.01  # least distance to the centre a row is divided by
 BIAS = 0.1
+ROOM = 1 << 25  # numbers: centred rows that are kept in memory, 256 MiB
 LONGEST = 2 / (FLOOR * BIAS)  # before the centre is subtracted, terms are at most this many clipping norms long
 
 
@@ -75,10 +80,55 @@ class CentredSums:
         return found * grid
 
 
+def squared_norms(rows: Rows, centre: np.ndarray) -> np.ndarray:
+    """Of every centred row, without its constant."""
+    from graphveil.learn.centred_kernels import dense_norms, sparse_norms
+
+    found = np.empty(rows.shape[0])
+    _kernel(rows, dense_norms, sparse_norms)(centre, FLOOR, found)
+    return found
+
+
+def products(rows: Rows, centre: np.ndarray, values: np.ndarray, grid: float) -> np.ndarray:
+    """The sum over rows of ``values`` (k numbers each) times the centred row, in units of ``grid`` and not finished."""
+    from graphveil.learn.centred_kernels import dense_products, sparse_products
+
+    total = np.zeros((values.shape[1], len(centre) + isinstance(rows, SparseRows)))
+    _kernel(rows, dense_products, sparse_products)(centre, FLOOR, np.ascontiguousarray(values), grid, total)
+    return total
+
+
+def finished_products(total: np.ndarray, centre: np.ndarray, grid: float) -> np.ndarray:
+    """The sum (k, d) of added up parts of :func:`products`."""
+    features = len(centre)
+    return np.asarray(
+        (total[:, :features] - total[:, features:] * centre if total.shape[1] > features else total) * grid
+    )
+
+
+class ReadyRows(DenseRows):
+    """Rows that are centred unit rows already; read only with the centre they were made for."""
+
+
+class Reader:
+    """The rows of every block for many steps with one centre: dense ones in memory are centred once, where there is room."""
+
+    def __init__(self, private: Graph, centre: np.ndarray) -> None:
+        self._ready: np.ndarray | None = None
+        if not private.on_disk and isinstance(private.rows, DenseRows) and private.rows.values.numel() <= ROOM:
+            from graphveil.learn.centred_kernels import dense_rows
+
+            self._ready = np.empty(private.rows.shape)
+            dense_rows(private.rows.values.numpy(), centre, FLOOR, self._ready)
+
+    def rows(self, block: Block) -> DenseRows | SparseRows:
+        return block.rows if self._ready is None else ReadyRows(tensor(self._ready[block.slots]))
+
+
 def _kernel(rows: Rows, dense: Any, sparse: Any) -> Callable[..., None]:
     """The kernel for rows of this kind, bound to them."""
     if isinstance(rows, SparseRows):
         return partial(sparse, rows.values.indptr, rows.values.indices, rows.values.data)
     if isinstance(rows, DenseRows):
-        return partial(dense, rows.values.numpy())
+        return partial(dense, rows.values.numpy(), isinstance(rows, ReadyRows))
     raise TypeError(f"{type(rows).__name__} is not read row by row")

@@ -8,8 +8,8 @@ kept by block. Clean sums are returned to the curator's process, which alone add
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from graphveil.graph import Graph
     from graphveil.graph.blocks import Block
 
+T = TypeVar("T")
 Query = Callable[["Block"], np.ndarray]
+
+
+def each(private: Graph, query: Callable[[Block], T]) -> Iterator[T]:
+    """What ``query`` finds for every block, in the order of slots."""
+    return _engine(private).each(private, query)
 
 
 def total(private: Graph, query: Query) -> np.ndarray:
     """The sum of ``query`` over all blocks; terms must lie on a grid of which the whole sum is a 53-bit multiple."""
     found: np.ndarray | None = None
-    for part in _engine(private).each(private, query):
+    for part in each(private, query):
         found = part if found is None else np.add(found, part, out=found)
     if found is None:
         raise ValueError("a graph has at least one record")
@@ -37,7 +43,7 @@ def gathered(private: Graph, query: Query, wanted: np.ndarray) -> np.ndarray:
     """``query`` gives one row for each record of a block under the (public) mask ``wanted``: all of these, by slot."""
     found: np.ndarray | None = None
     done = 0
-    for part in _engine(private).each(private, query):
+    for part in each(private, query):
         if found is None:
             found = np.empty((int(np.count_nonzero(wanted)), *part.shape[1:]), dtype=part.dtype)
         found[done : done + len(part)] = part
@@ -68,7 +74,7 @@ def spread(private: Graph, messages: Query, receivers: np.ndarray, floor: int | 
         return starts, entries, np.ascontiguousarray(on_grid(values))
 
     table: np.ndarray | None = None
-    for starts, entries, values in _engine(private).each(private, sent):
+    for starts, entries, values in each(private, sent):
         if table is None:
             table = np.zeros((int(np.count_nonzero(receivers)), values.shape[1]))
         spread_to(starts, entries, place, values, table)

@@ -22,7 +22,7 @@ from graphveil.graph import Graph
 from graphveil.graph.blocks import Block
 from graphveil.graph.unit import truncated, unit_rows
 from graphveil.learn import engine
-from graphveil.learn.centred_sums import BIAS, FLOOR, LONGEST, CentredSums, sum_grid, truncation_slack
+from graphveil.learn.centred_sums import BIAS, FLOOR, LONGEST, CentredSums, Reader, sum_grid, truncation_slack
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
@@ -98,16 +98,17 @@ def learn_own(
     centre = release_centre(curator, mean_share)
     weights = np.zeros((facts.classes, facts.features + 1))
     train = curator.masks["train"]
-    session = curator.gradients("own", lambda private, rows: private, own_share, np.flatnonzero(train))
+    prepare = lambda private, rows: (private, Reader(private, centre))
+    session = curator.gradients("own", prepare, own_share, np.flatnonzero(train))
     records = max(1, facts.count("train"))
     clip = math.inf if session.clip is None else session.clip
     grid = sum_grid(records, min(clip, 2.0))  # without a promise nothing is clipped; a gradient is shorter than 2
 
-    def query(private: Graph, batch: np.ndarray | None) -> np.ndarray:
-        sums = CentredSums(centre, weights)
+    def query(prepared: tuple[Graph, Reader], batch: np.ndarray | None) -> np.ndarray:
+        sums, (private, reader) = CentredSums(centre, weights), prepared
 
         def part(block: Block) -> np.ndarray:
-            return sums.gradients(block.rows, np.where(train[block.slots], block.labels, -1), clip, grid)
+            return sums.gradients(reader.rows(block), np.where(train[block.slots], block.labels, -1), clip, grid)
 
         return sums.finished(engine.total(private, part), grid).ravel()
 
