@@ -55,7 +55,6 @@ class Roster(PrivateMethod):
     """
 
     card = card("roster")
-    reads_blocks = True
     supports = guarantees(Adjacency.RECORD) | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
     predictor = RosterPredictor
     learns_from: ClassVar[tuple[str, ...]] = LABELLED

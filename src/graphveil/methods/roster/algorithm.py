@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,10 @@ import torch
 
 from graphveil import learn
 from graphveil.graph import Graph
-from graphveil.graph.blocks import Block
-from graphveil.learn import engine
-from graphveil.learn.centred_sums import Reader, sum_grid
 from graphveil.methods.common.own_predictor import release_centre
 from graphveil.methods.roster.bounds import LABELLED, SHARES
 from graphveil.methods.roster.predictor import RosterPredictor
-from graphveil.methods.roster.records import Blocks, Records, gradient_sum, probe_sum, shortened
+from graphveil.methods.roster.records import Blocks, Records
 from graphveil.methods.roster.weights import LEAST_FLOOR, Survey, Weights, prior_of
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
@@ -36,7 +34,6 @@ class Roll:
         self.cover, self.clip, self.learning_rate = cover, clip, learning_rate
         self.labelled = np.flatnonzero(np.logical_or.reduce([curator.masks[kind] for kind in LABELLED]))
         self.asked = np.flatnonzero(~np.logical_or.reduce([curator.masks[kind] for kind in LABELLED]))
-        self.grid = sum_grid(self.facts.labelled, 1.0)
         self.mu = curator.plan.mu if curator.plan.promise.private else math.inf
 
     def call(self) -> RosterPredictor:
@@ -50,25 +47,23 @@ class Roll:
         """Prior, probe and test, and the weights that follow."""
         start = LEAST_FLOOR if self.cover else 1
 
-        def people(block: Block) -> Records:
-            return Records(block, self.labelled, centre, start)
+        @cache
+        def people(private: Graph) -> Records:
+            return Records(private, self.labelled, centre, start)
 
         n, classes, width = self.facts.nodes, self.facts.classes, self.facts.features
-        counts = lambda private: engine.total(private, lambda block: people(block).labels())
-        prior = prior_of(self.curator.release("prior", counts), len(self.labelled))
-        probed = lambda private: probe_sum(private, self.labelled, centre, prior, start, self.grid)
-        probe = self.curator.release("probe", probed).reshape(-1, classes)
+        prior = prior_of(self.curator.release("prior", lambda private: people(private).labels()), len(self.labelled))
+        probe = self.curator.release("probe", lambda private: people(private).probe(prior)).reshape(-1, classes)
         features, codes, slots = np.split(probe, [width, width + n])
         noise = math.sqrt(3) * self.curator.noise_scale("probe")
         survey = Survey(features, codes, slots, noise, prior, len(self.labelled), n, self.mu)
-        read = lambda block: people(block).margins((features, codes, slots), prior, survey.bounds)
-        heard = lambda private: engine.total(private, read)
+        heard = lambda private: people(private).margins((features, codes, slots), prior, survey.bounds)
         test = self.curator.release("test", heard)
         return survey.decide(test, self.curator.noise_scale("test"), cover=self.cover, clip=self.clip), survey
 
     def descend(self, centre: Array, weights: Weights, survey: Survey) -> tuple[Blocks, float, learn.GlobalMoment]:
         """The gradient steps; the noise of one step, in units of the mean gradient."""
-        prepare = lambda private, rows: (private, Reader(private, centre))
+        prepare = lambda private, rows: Records(private, rows, centre, weights.floor)
         session = self.curator.gradients("gradients", prepare, rows=self.labelled)
         steps, count = session.total // weights.repeats, max(1, len(self.labelled))
         noise = self.curator.noise_scale("gradients") / (weights.scale * math.sqrt(weights.repeats))
@@ -79,8 +74,7 @@ class Roll:
         values = torch.from_numpy(model.flat()[active] / scale)
         optimizer = learn.GlobalMoment(self.learning_rate)
         for step in range(steps):
-            query = self.summands(centre, model, weights)
-            sums = [session.step(query)[active] for _ in range(weights.repeats)]
+            sums = [session.step(self.summands(model, weights))[active] for _ in range(weights.repeats)]
             gradient = sum(sums[1:], start=sums[0]) / (len(sums) * weights.scale * weights.clip * count)
             optimizer.step(values, torch.from_numpy(gradient))
             flat = np.zeros(len(active))
@@ -89,14 +83,10 @@ class Roll:
             self.progress("gradients", step + 1, steps)
         return model, noise / (weights.clip * count), optimizer
 
-    def summands(self, centre: Array, model: Blocks, weights: Weights) -> Callable[[tuple[Graph, Reader], Any], Array]:
+    @staticmethod
+    def summands(model: Blocks, weights: Weights) -> Callable[[Records, Any], Array]:
         """What one step asks for."""
-
-        def query(prepared: tuple[Graph, Reader], batch: Any) -> Array:
-            private, reader = prepared
-            return gradient_sum(private, self.labelled, centre, model, weights, self.grid, reader).flat()
-
-        return query
+        return lambda records, batch: records.gradient(model, weights).flat()
 
     def read_rows(
         self, centre: Array, model: Blocks, weights: Weights, optimizer: learn.GlobalMoment, prior: Array
@@ -105,11 +95,7 @@ class Roll:
         classes, rows, weight = self.facts.classes, np.zeros((0, self.facts.classes)), 0.0
         asked = self.asked
         if any(step.name == "rows" for step in self.curator.plan.steps):
-            wanted = np.zeros(self.facts.nodes, dtype=bool)
-            wanted[asked] = True
-            codes = shortened(model.codes, weights.row_reading) if weights.cover else model.codes
-            read = lambda block: Records(block, asked, centre, weights.floor).rows(model, weights, codes)
-            query = lambda private: engine.gathered(private, read, wanted)
+            query = lambda private: Records(private, asked, centre, weights.floor).rows(model, weights)
             rows = self.curator.release("rows", query).reshape(-1, classes)
             variance = classes * self.curator.noise_scale("rows") ** 2
             slot, rest = weights.slot**2 * (1 - 1 / classes), 0.3 * (1 - weights.slot**2)

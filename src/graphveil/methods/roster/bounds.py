@@ -34,10 +34,11 @@ import math
 from collections.abc import Mapping
 
 from graphveil.graph.lists import GRID
-from graphveil.learn.centred_sums import truncation_slack
-from graphveil.methods.common.own_predictor import mean_release
+from graphveil.graph.rows import longest_chain
+from graphveil.methods.common.own_predictor import GROWTH, mean_release
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
+from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Plan, Release, split_mu, total_mu
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 
@@ -119,8 +120,7 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
     record, near = one_record(promise.relation, facts.classes), promise.adjacency is Adjacency.K_NEIGHBOR
     factor = neighbor_factor(promise.k or 0, cover, facts, clip) if near else 1.0
     labelled, asked = ([kind for kind in kinds if facts.count(kind)] for kinds in (LABELLED, ASKED))
-    worlds = 2 if promise.relation is Relation.REPLACE else 1
-    slack = worlds * truncation_slack(facts.labelled, facts.features, facts.classes, 1.0)
+    slack = 2 * summation_error(facts.labelled, 1.0, GROWTH, longest_chain(facts.labelled))
     rounded = slack + (grain(facts, clip)["probe"] if promise.relation is Relation.REPLACE else 0.0)
     sizes = {
         "prior": facts.classes,
@@ -155,7 +155,7 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
         if name == "gradients":
             replaces = promise.relation is Relation.REPLACE
             own = {kind: bound / 2 if replaces else bound for kind, bound in bounds.items()}
-            return Release(name, DpGradient.for_mu(clip, spent, steps, sizes[name], replaces, slack), own, lemma)
+            return Release(name, DpGradient.for_mu(clip, spent, steps, sizes[name], replaces, clip * slack), own, lemma)
         rounding = rounded if name == "probe" else 0.0
         bounds = {kind: bound + rounding for kind, bound in bounds.items()}
         return Release(name, Gaussian.for_mu(record[name] + rounding, spent, sizes[name]), bounds, lemma)

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.graph import Graph
-from graphveil.graph.blocks import Block
-from graphveil.graph.lists import mass_weights
-from graphveil.learn import engine
-from graphveil.learn.centred_sums import CentredSums
+from graphveil.methods.common.own_predictor import centred
 from graphveil.privacy.noise import Array
 
 # labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
@@ -44,18 +41,17 @@ class RosterPredictor:
     takes_newcomers = True
 
     def logits(self, graph: Graph) -> Array:
+        import torch
+
+        weights = torch.from_numpy(np.concatenate([self.features, self.bias]))
+        own = centred(graph, self.centre).matmul(weights).numpy()
         learned = np.zeros((graph.nodes, self.codes.shape[1]))
         learned[: len(self.codes)] = self.codes
         codes = learned.copy()
         codes[self.asked] += self.row_weight * self.rows
-        own = CentredSums(self.centre, np.concatenate([self.features, self.bias]).T.copy())
-
-        def scores(block: Block) -> Array:
-            heard = mass_weights(block.lists.degrees, self.floor)[:, None] * block.lists.read(codes)
-            found = own.scores(block.rows) + TEMPERATURE * heard + self.push * learned[block.slots]
-            return np.asarray(self.heard * found + (1 - self.heard) * np.log(self.prior))
-
-        return engine.gathered(graph, scores, np.ones(graph.nodes, dtype=bool))
+        heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
+        learned = own + TEMPERATURE * heard + self.push * learned
+        return np.asarray(self.heard * learned + (1 - self.heard) * np.log(self.prior))
 
     def public_logits(self, nodes: int) -> Array | None:
         """Scores that may be given to anybody, where rows were released: from rows and codes alone."""

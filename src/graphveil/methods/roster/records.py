@@ -1,28 +1,27 @@
 """What a record brings to each of Roster's sums: its centred unit features x, its own contact list a, its label y.
 
 Every method here returns a sum of one summand per record; the summand of a record reads that record and released numbers, nothing
-else. Everything is truncated to a grid and added exactly: lists, slots and constants to 2^-24, features as in
-``learn/centred_sums.py``. A labelled slot without a label adds zero everywhere.
+else. List, slot and bias blocks are truncated to the grid 2^-24 and added exactly; the sum over features is in float64, whose
+rounding the plan charges. A labelled slot without a label adds zero everywhere.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.special import softmax
 
+from graphveil import learn
 from graphveil.graph import Graph
-from graphveil.graph.blocks import Block
-from graphveil.graph.lists import GRID, mass_weights, on_grid
-from graphveil.learn import engine
-from graphveil.learn.centred_sums import BIAS, CentredSums, Reader, finished_products, products, squared_norms
+from graphveil.graph.lists import on_grid
+from graphveil.graph.unit import unit_rows
+from graphveil.learn.centred_sums import BIAS, FLOOR
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import one_hot
-from graphveil.methods.roster.summands import residuals, shorten
+from graphveil.methods.roster.summands import add_summands, shorten
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.noise import Array
 
@@ -52,44 +51,29 @@ class Blocks:
 
 
 class Records:
-    """Those records of a block that are in these public slots, with lists divided by sqrt(max(d, floor)); ``centre`` is released.
+    """The records in these public slots, with lists divided by sqrt(max(d, floor)); ``centre`` is released."""
 
-    Sums over features are in whole units of ``grid`` and not finished (``learn/centred_sums.py``).
-    """
-
-    def __init__(
-        self,
-        block: Block,
-        slots: np.ndarray,
-        centre: Array,
-        floor: int,
-        grid: float = GRID,
-        reader: Reader | None = None,
-    ) -> None:
-        self.x = block.rows if reader is None else reader.rows(block)
-        self.block, self.centre, self.grid, self.classes = block, centre, grid, block.classes
-        self.taking = np.zeros(len(block), dtype=bool)
-        self.taking[
-            slots[slice(*np.searchsorted(slots, (block.slots.start, block.slots.stop)))] - block.slots.start
-        ] = True
-        self.lists, self.degrees = block.lists, block.lists.degrees
-        self.share = mass_weights(self.degrees, floor)[:, None]  # what an entry of the list weighs, rounded down
-        self.targets = np.where(self.taking, block.labels, -1)
-        self.y = one_hot(self.targets, block.classes)
+    def __init__(self, private: Graph, slots: np.ndarray, centre: Array, floor: int) -> None:
+        self.slots, self.nodes = slots, private.nodes
+        self.x = learn.CentredRows(unit_rows(private.rows).take(slots), centre, floor=FLOOR, bias=0.0)
+        self.squares = self.x.squared_norms().numpy()
+        self.lists = private.lists.of(slots)
+        self.degrees = self.lists.degrees
+        self.share = private.lists.mass_weights(floor)[slots][:, None]  # what an entry of the list weighs, rounded down
+        self.y = one_hot(private.labels[slots], private.classes)
         self.known = np.asarray(self.y.sum(axis=1))
-
-    @cached_property
-    def squares(self) -> Array:
-        return squared_norms(self.x, self.centre)
+        self.targets = np.where(self.known > 0, private.labels[slots], -1)
+        self.present: Array = private.rows.occupied().numpy()[slots].astype(np.float64)
 
     def labels(self) -> Array:
         """The sum of all labels."""
         return np.asarray(self.y.sum(axis=0))
 
-    def probe(self, prior: Array) -> tuple[Array, Array]:
-        """The sum of R x, and every R, which goes into the codes of the list and the own slot; each divided by sqrt 3."""
+    def probe(self, prior: Array) -> Array:
+        """The sums of R x, R a and, in its own slot, R; each divided by sqrt 3."""
         told = self._deviations(prior) * (RESERVE / np.sqrt(np.maximum(self.squares, 1) + 2))[:, None]
-        return products(self.x, self.centre, told, self.grid), told
+        features = self.x.transpose_matmul(torch.from_numpy(told)).numpy()[:-1]
+        return np.concatenate([features, self._sum_over_lists(told), self._in_own_slots(told)]).ravel()
 
     def margins(self, probe: tuple[Array, Array, Array], prior: Array, bounds: Array) -> Array:
         """Sums of three clipped leave-one-out margins, and of the mass of the lists."""
@@ -107,34 +91,31 @@ class Records:
         terms = np.column_stack([np.clip(heard / bounds, -1, 1), np.minimum(np.sqrt(self.degrees) / FULL_LIST, 1)])
         return np.asarray(on_grid(terms * self.known[:, None]).sum(axis=0))
 
-    def gradient(self, model: Blocks, weights: Weights, codes: Array) -> Summands:
-        """The clipped summands: residuals times features, list and constant, and the label in the own slot.
-
-        ``codes``: those of the model, as residuals may read them.
-        """
-        residual = self._of_features(model.features, self.taking) if weights.features else np.zeros(self.y.shape)
+    def gradient(self, model: Blocks, weights: Weights) -> Blocks:
+        """The sum of clipped summands: residuals times features, list and constant, and the label in the own slot."""
+        codes = shortened(model.codes, weights.reading) if weights.cover else model.codes
+        residual = self._of_features(model.features) if weights.features else np.zeros(self.y.shape)
         if weights.cover:
             wide = weights.unit**2 * np.maximum(self.squares, 1)  # rounding in the norm of x
         else:
             wide = weights.features**2 * self.squares + weights.lists**2 * (self.degrees > 0) + BIAS**2
-        factors = np.empty(len(residual))
-        where = self.targets, self.lists.starts, self.lists.entries, self.share[:, 0]
+        total = Blocks.zeros(self.x.shape[1] - 1, self.nodes, residual.shape[1])
+        where = self.lists.starts, self.lists.entries, self.share[:, 0], self.slots
         parts = weights.lists, weights.slot, weights.clip * RESERVE, weights.scale
-        residuals(residual, *where, codes, BIAS * model.bias[0], wide, *parts, factors)
-        told = weights.slot * factors[:, None] * (1 / self.classes - self.y)
-        return Summands(
-            products(self.x, self.centre, weights.features * residual, self.grid) if weights.features else None,
-            on_grid(self.share * (weights.lists * residual)) if weights.lists else None,
-            on_grid(told) if weights.lists and weights.slot else None,
-            on_grid(BIAS * residual).sum(axis=0, keepdims=True),
-        )
+        read = np.ascontiguousarray(codes), BIAS * model.bias[0]
+        add_summands(residual, self.targets, *where, *read, wide, *parts, total.codes)
+        if weights.features:
+            total.features = weights.features * self.x.transpose_matmul(torch.from_numpy(residual)).numpy()[:-1]
+        total.bias = on_grid(BIAS * residual).sum(axis=0, keepdims=True)
+        return total
 
-    def rows(self, model: Blocks, weights: Weights, codes: Array) -> Array:
-        """Centred probabilities of every record that takes part; zero where there are no features, whatever the list."""
-        logits = self._logits(model, codes, weights)[self.taking]
-        classes, present = logits.shape[1], self.block.rows.occupied().numpy()[self.taking]
+    def rows(self, model: Blocks, weights: Weights) -> Array:
+        """Centred probabilities of every record; zero where there are no features, whatever the list."""
+        codes = shortened(model.codes, weights.row_reading) if weights.cover else model.codes
+        logits = self._logits(model, codes, weights)
+        classes = logits.shape[1]
         centred = (softmax(logits, axis=1) - 1 / classes) / math.sqrt(1 - 1 / classes)
-        return on_grid(at_most_unit(centred * present[:, None]))
+        return on_grid(at_most_unit(centred * self.present[:, None]))
 
     def _deviations(self, prior: Array) -> Array:
         """R: labels minus the prior, shortened to norm 1; zero without a label."""
@@ -148,66 +129,20 @@ class Records:
         logits += BIAS * model.bias
         return logits
 
-    def _of_features(self, weights: Array, wanted: np.ndarray | None = None) -> Array:
-        turned = np.concatenate([weights.T, np.zeros((weights.shape[1], 1))], axis=1)
-        return CentredSums(self.centre, turned).scores(self.x, wanted)
+    def _of_features(self, weights: Array) -> Array:
+        padded = np.concatenate([weights, np.zeros((1, weights.shape[1]))])
+        return np.asarray(self.x.matmul(torch.from_numpy(padded)).numpy())
 
     def _of_lists(self, codes: Array) -> Array:
         return np.asarray(self.share * self.lists.read(codes))
 
+    def _sum_over_lists(self, values: Array) -> Array:
+        return self.lists.spread(on_grid(self.share * values))
 
-class Summands(NamedTuple):
-    """Of one block: the sum over features, what every record sends along its list and puts into its own slot, the constants."""
-
-    features: Array | None
-    sent: Array | None
-    own: Array | None
-    bias: Array
-
-
-def gradient_sum(
-    private: Graph,
-    slots: np.ndarray,
-    centre: Array,
-    model: Blocks,
-    weights: Weights,
-    grid: float,
-    reader: Reader | None = None,
-) -> Blocks:
-    """The sum of all clipped summands of the records in these slots."""
-    codes = np.ascontiguousarray(shortened(model.codes, weights.reading) if weights.cover else model.codes)
-
-    def part(block: Block) -> tuple[Block, Summands]:
-        return block, Records(block, slots, centre, weights.floor, grid, reader).gradient(model, weights, codes)
-
-    total, features = Blocks.zeros(len(model.features), len(model.codes), codes.shape[1]), None
-    for block, found in engine.each(private, part):
-        if found.features is not None:
-            features = found.features if features is None else features + found.features
-        if found.sent is not None:
-            block.lists.spread_into(found.sent, total.codes)
-        if found.own is not None:
-            total.codes[block.slots] += found.own
-        total.bias += found.bias
-    if features is not None:
-        total.features = finished_products(features, centre, grid).T
-    return total
-
-
-def probe_sum(private: Graph, slots: np.ndarray, centre: Array, prior: Array, floor: int, grid: float) -> Array:
-    """The sums of R x, R a and, in its own slot, R; each divided by sqrt 3."""
-    codes, own, features = np.zeros((private.nodes, len(prior))), np.zeros((private.nodes, len(prior))), None
-
-    def part(block: Block) -> tuple[Block, Array, Array, Array]:
-        records = Records(block, slots, centre, floor, grid)
-        return block, *records.probe(prior), records.share
-
-    for block, found, told, share in engine.each(private, part):
-        features = found if features is None else features + found
-        block.lists.spread_into(on_grid(share * told), codes)
-        own[block.slots] += on_grid(told)
-    assert features is not None
-    return np.concatenate([finished_products(features, centre, grid).T, codes, own]).ravel()
+    def _in_own_slots(self, values: Array) -> Array:
+        table = np.zeros((self.nodes, values.shape[1]))
+        table[self.slots] = on_grid(values)
+        return table
 
 
 def shortened(table: Array, most: float) -> Array:
