@@ -11,7 +11,6 @@ from graphveil.graph import DenseRows, Graph, Lists
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.ballot.bounds import Purse, bounds_of, centred_replace
 from graphveil.methods.ballot.tally import ballot_sum, centre, centred_votes, mass_of
-from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import KNeighborLevel, NodeLevel
@@ -41,13 +40,14 @@ def tables(graph, bounds, probabilities, released):
     """Every clean table of a graph; ``probabilities`` and ``released`` play what earlier releases fix."""
     receivers = graph.masks["calibration"] | graph.masks["query"]
     everybody = np.ones(graph.nodes, dtype=bool)
-    hop2 = plain_sum(graph.lists, released)[receivers] if bounds.k else ballot_sum(graph, released, receivers, 1)
+    told = lambda block: released[block.slots]
+    guessed = lambda block: centred_votes(block, probabilities[block.slots])
     return {
         "mass": mass_of(graph, receivers, bounds),
-        "probe": ballot_sum(graph, label_rows(graph), receivers, bounds.floor),
-        "votes": ballot_sum(graph, centred_votes(graph, probabilities), receivers, bounds.floor),
-        "hop 1": ballot_sum(graph, label_rows(graph), everybody, bounds.hop_floor),
-        "hop 2": hop2,
+        "probe": ballot_sum(graph, label_rows, receivers, bounds.floor),
+        "votes": ballot_sum(graph, guessed, receivers, bounds.floor),
+        "hop 1": ballot_sum(graph, label_rows, everybody, bounds.hop_floor),
+        "hop 2": ballot_sum(graph, told, receivers, None if bounds.k else 1),
     }
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from graphveil.errors import InputError
-from graphveil.graph import DenseRows, Graph, Rows, SparseRows
+from graphveil.graph import DenseRows, Graph, SparseRows
 from graphveil.graph.layout import csr_tensor, scipy_features
 from graphveil.graph.validate import validate
 
@@ -49,7 +49,7 @@ def dense(rows: Any) -> np.ndarray:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
-def as_rows(values: Any) -> Rows:
+def as_rows(values: Any) -> DenseRows | SparseRows:
     """Feature rows from SciPy CSR or a NumPy array."""
     return SparseRows(values) if sp.issparse(values) else DenseRows(torch.from_numpy(values))
 

@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 
 def import_tables(
     edges: Annotated[Path, flag("--edges FILE", "Table of edges: .csv, .tsv or .parquet.")],
-    out: Annotated[Path, flag("--out FILE.npz", "The graph file to write.")],
+    out: Annotated[Path, flag("--out FILE.npz|FOLDER", "The graph file to write; a folder holds graphs of any size.")],
     nodes: Annotated[Path | None, flag("--nodes FILE", "Table of nodes; one row per node.")] = None,
     source: Annotated[str | None, flag("--source", "Edge column: from. Default: the first.")] = None,
     target: Annotated[str | None, flag("--target", "Edge column: to. Default: the second.")] = None,
@@ -47,15 +47,16 @@ def import_tables(
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Import an edge table and a node table into one .npz graph file."""
+    """Import an edge table and a node table into one .npz graph file, or into a folder of Parquet files."""
     from graphveil.graph.formats.columns import parse_column, parse_columns
     from graphveil.graph.formats.importing import ImportPlan, import_graph
+    from graphveil.graph.formats.streaming import import_folder
     from graphveil.graph.formats.tables import TableFile
 
     if on_missing not in ("raise", "zero"):
         raise InputError(f"--on-missing is {on_missing!r}: give raise or zero")
-    if out.suffix != ".npz":
-        raise InputError(f"--out is {out}: give a name that ends in .npz")
+    if out.suffix not in (".npz", ""):
+        raise InputError(f"--out is {out}: give a name that ends in .npz, or a folder (no ending)")
     plan = ImportPlan(
         edges=TableFile(edges, delimiter, encoding, header),
         nodes=None if nodes is None else TableFile(nodes, delimiter, encoding),
@@ -70,7 +71,8 @@ def import_tables(
     )
     start = time.perf_counter()
     with opt.progress_bar() as bar:
-        result = import_graph(plan, out, save_ids=save_ids, progress=lambda rows: bar("edges", rows, rows))
+        write = import_graph if out.suffix == ".npz" else import_folder
+        result = write(plan, out, save_ids=save_ids, progress=lambda rows: bar("edges", rows, rows))
     body = asdict(result) | {"directed": directed, "seconds": round(time.perf_counter() - start, 3), "out": str(out)}
     if as_json:
         opt.show(body)

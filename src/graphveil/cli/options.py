@@ -15,8 +15,6 @@ import typer
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from graphveil.exchange.report import Refusal
     from graphveil.progress import Progress
 
@@ -49,10 +47,16 @@ AsJson = Annotated[bool, flag("--json", "Print one JSON object instead of text."
 BadRows = Annotated[str, flag("--on-bad-rows raise|zero", "What to do with rows that hold NaN or infinity.")]
 
 
-def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Data:
-    """A data set or a file, split with this seed (0 if none is given: the split is public)."""
+def load_data(name: str, seed: int | None, prepare: str | None = None, split: str = "random") -> Any:
+    """A data set, a file or a folder, split with this seed (0 if none is given: the split is public)."""
     from graphveil.graph import load_dataset
 
+    if Path(name).is_dir():
+        from graphveil.graph.data.load import load_folder
+
+        if prepare is not None:
+            raise InputError(f"--prepare reads a whole graph; {name} is a folder that is read block by block")
+        return load_folder(Path(name), 0 if seed is None else seed, split=split)
     return load_dataset(name, seed=0 if seed is None else seed, prepare=prepare, split=split)
 
 

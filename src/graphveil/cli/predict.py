@@ -39,7 +39,6 @@ def predict(
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
-    from graphveil.graph.ids import read_ids
     from graphveil.methods.alignment import IN_ORDER
     from graphveil.methods.model import ANYBODY
     from graphveil.runs.load import load_model
@@ -55,10 +54,10 @@ def predict(
     if only == "unlabelled" and data is None:
         raise InputError("--only unlabelled needs --data, which says who has a label")
     graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
-    if graph is not None and in_order:
-        graph.ids = None
+    if in_order:
+        _forget_ids(graph)
     chances = model.predict_proba(graph, access).numpy()
-    ids = None if graph is None else read_ids(graph.get("ids"), len(chances))
+    ids = None if graph is None else _ids_of(graph, len(chances))
     people: Any = (model.ids or range(len(chances))) if ids is None else ids.tolist()
     best = np.full(len(chances), names.index(of_class)) if of_class is not None else chances.argmax(axis=1)
     chance = chances[np.arange(len(chances)), best]
@@ -92,9 +91,26 @@ def predict(
     _write(out, text.getvalue())
 
 
-def _unlabelled(graph: Any, nodes: int) -> np.ndarray:
-    from graphveil.graph.graph import UNLABELLED
+def _ids_of(graph: Any, nodes: int) -> np.ndarray | None:
+    from graphveil.graph import Graph
+    from graphveil.graph.folder import ids_of
+    from graphveil.graph.ids import read_ids
 
+    return ids_of(graph) if isinstance(graph, Graph) else read_ids(graph.get("ids"), nodes)
+
+
+def _forget_ids(graph: Any) -> None:
+    from graphveil.graph import Graph
+
+    if graph is not None and not isinstance(graph, Graph):  # a folder is read in its order anyway
+        graph.ids = None
+
+
+def _unlabelled(graph: Any, nodes: int) -> np.ndarray:
+    from graphveil.graph.graph import UNLABELLED, Graph
+
+    if isinstance(graph, Graph):
+        return np.asarray(graph.labels == UNLABELLED)
     return np.ones(nodes, dtype=bool) if graph.get("y") is None else np.asarray(graph.y) == UNLABELLED
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.graph.blocks import Block, spans
 from graphveil.graph.lists import Lists
-from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
+from graphveil.graph.rows import DenseRows, RecordRows, Rows, SparseRows, tensor
 
 UNLABELLED = -1
 MASK_OF = {"train": "train_mask", "calibration": "val_mask", "query": "test_mask"}
@@ -35,7 +36,7 @@ class Graph:
         class_names: what the classes are called, where the data say so. Public, declared.
     """
 
-    rows: Rows
+    rows: RecordRows
     labels: np.ndarray
     lists: Lists
     masks: Mapping[str, np.ndarray]
@@ -67,9 +68,23 @@ class Graph:
         A function of the node's own record (and the public masks) alone, so blanking one record changes one entry.
         Absent slots must contribute nothing to any sum.
         """
-        has_features = self.rows.occupied().numpy()
-        learning = self.masks["train"] | self.masks["calibration"]
-        return np.asarray(has_features | (learning & (self.labels != UNLABELLED)))
+        return self.present_in(self.rows, self.labels, self.masks)
+
+    @staticmethod
+    def present_in(rows: Rows, labels: np.ndarray, masks: Mapping[str, np.ndarray]) -> np.ndarray:
+        """:attr:`present` of these records."""
+        learning = masks["train"] | masks["calibration"]
+        return np.asarray(rows.occupied().numpy() | (learning & (labels != UNLABELLED)))
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether features and lists can only be read block by block."""
+        return hasattr(type(self.rows), "spans")
+
+    def blocks(self) -> list[Block]:
+        """All records, in the order of their slots."""
+        kept = self.rows.spans if self.on_disk else spans(self.nodes)  # type: ignore[attr-defined]
+        return [Block(self, slots) for slots in kept]
 
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""
@@ -120,7 +135,7 @@ class Graph:
 def blanked(graph: Graph, gone: np.ndarray) -> Graph:
     """The zero-out world of several people: no features, label or contacts for anybody under the mask ``gone``."""
     gone = np.asarray(gone, dtype=bool)
-    rows: Rows
+    rows: DenseRows | SparseRows
     if isinstance(graph.rows, SparseRows):
         rows = SparseRows(sp.diags((~gone).astype(np.float64)) @ graph.rows.values)
     elif isinstance(graph.rows, DenseRows):

@@ -92,22 +92,32 @@ class Lists:
             raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
         return np.asarray(self._weights @ messages)
 
+    @cached_property
+    def _own(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where everybody's own list starts, and the entries of all."""
+        columns = self._matrix.tocsc()
+        return columns.indptr, columns.indices
+
     def of(self, people: np.ndarray) -> OwnLists:
         """The own contact lists of these people; nobody's depends on anybody else's."""
-        columns = self._matrix.tocsc()
-        chosen = columns if len(people) == self.nodes else columns[:, np.asarray(people)]
-        return OwnLists(chosen.indptr, chosen.indices, self.nodes)
+        starts, entries = self._own
+        if len(people) == self.nodes:
+            return OwnLists(starts, entries, self.nodes)
+        people = np.asarray(people)
+        lengths = starts[people + 1] - starts[people]
+        chosen = np.concatenate([[0], np.cumsum(lengths)])
+        where = np.repeat(starts[people] - chosen[:-1], lengths) + np.arange(chosen[-1])
+        return OwnLists(chosen.astype(starts.dtype), entries[where], self.nodes)
+
+    def block(self, slots: slice) -> OwnLists:
+        """The own contact lists of the people in these slots."""
+        starts, entries = self._own
+        first, last = starts[slots.start], starts[slots.stop]
+        return OwnLists(starts[slots.start : slots.stop + 1] - first, entries[first:last], self.nodes)
 
     def mass_weights(self, floor: int = 1) -> np.ndarray:
-        """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
-
-        With rows of norm at most 1, the messages ``w_k h_k`` that ``k`` sends to its ``d_k`` contacts have joint norm
-        at most 1 for any degree, so blanking one record moves the aggregate by at most 1. Weights that are no power
-        of two are rounded down, so the bound holds for the stored numbers, not only for the formula.
-        """
-        weights: np.ndarray = 1.0 / np.sqrt(np.maximum(self.out_degrees, max(int(floor), 1)))
-        exact = np.frexp(weights)[0] == 0.5
-        return np.where(exact, weights, weights * _SLACK)
+        """:func:`mass_weights` of everybody's own list."""
+        return mass_weights(self.out_degrees, floor)
 
     def split_messages(self, values: np.ndarray, floor: int = 1) -> np.ndarray:
         """``w_k * values[k]`` truncated towards zero to the grid 2^-24.
@@ -178,11 +188,27 @@ class OwnLists:
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """For every slot the sum of the ``values`` (one row per list) of the lists that name it; exact on the grid 2^-24."""
+        found = np.zeros((self.nodes, values.shape[1]))
+        self.spread_into(values, found)
+        return found
+
+    def spread_into(self, values: np.ndarray, table: np.ndarray) -> None:
+        """Add :meth:`spread` to a table with a row per slot."""
         from graphveil.graph.kernels.list_sums import spread
 
-        found = np.zeros((self.nodes, values.shape[1]))
-        spread(self.starts, self.entries, np.ascontiguousarray(values), found)
-        return found
+        spread(self.starts, self.entries, np.ascontiguousarray(values), table)
+
+
+def mass_weights(degrees: np.ndarray, floor: int = 1) -> np.ndarray:
+    """``w_k = max(d_k, floor)^(-1/2)`` with ``d_k`` the length of ``k``'s own list (Lemma M, mass splitting).
+
+    With rows of norm at most 1, the messages ``w_k h_k`` that ``k`` sends to its ``d_k`` contacts have joint norm
+    at most 1 for any degree, so blanking one record moves the aggregate by at most 1. Weights that are no power
+    of two are rounded down, so the bound holds for the stored numbers, not only for the formula.
+    """
+    weights: np.ndarray = 1.0 / np.sqrt(np.maximum(degrees, max(int(floor), 1)))
+    exact = np.frexp(weights)[0] == 0.5
+    return np.where(exact, weights, weights * _SLACK)
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:

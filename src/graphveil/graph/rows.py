@@ -58,6 +58,15 @@ class Rows(Protocol):
         """The rows with these numbers (or under this boolean mask)."""
 
 
+class RecordRows(Rows, Protocol):
+    """The features of records, which can be read block by block."""
+
+    def block(self, slots: slice) -> DenseRows | SparseRows:
+        """The rows of these slots, without a copy where they are in memory."""
+
+    def take(self, index: np.ndarray) -> RecordRows: ...
+
+
 class DenseRows:
     """Rows stored as a dense tensor."""
 
@@ -87,6 +96,9 @@ class DenseRows:
 
     def take(self, index: np.ndarray) -> DenseRows:
         return DenseRows(self.values[tensor(np.asarray(index))])
+
+    def block(self, slots: slice) -> DenseRows:
+        return DenseRows(self.values[slots])
 
 
 class SparseRows:
@@ -142,3 +154,6 @@ class SparseRows:
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(self.values[np.asarray(index)])
+
+    def block(self, slots: slice) -> SparseRows:
+        return self if slots == slice(0, self.shape[0]) else SparseRows(self.values[slots])

@@ -17,17 +17,19 @@ from graphveil.graph.rows import DenseRows, Rows, SparseRows, tensor
 _LARGEST_INVERTIBLE = 2.0**-1000  # below this, 1/x overflows; such rows are treated as zero
 
 
-def unit_rows(rows: Rows) -> Rows:
+def unit_rows(rows: Rows) -> DenseRows | SparseRows:
     """Every row divided by its Euclidean norm; the result has norm at most 1 in float64."""
     return _mapped(rows, unit_array, _unit_sparse)
 
 
-def truncated(rows: Rows) -> Rows:
+def truncated(rows: Rows) -> DenseRows | SparseRows:
     """Every entry truncated towards zero to the grid 2^-24: rows never grow longer, and sums of up to 2^29 are exact."""
     return _mapped(rows, on_grid, lambda x: sp.csr_matrix((on_grid(x.data), x.indices, x.indptr), x.shape))
 
 
-def _mapped(rows: Rows, dense: Callable[[np.ndarray], np.ndarray], sparse: Callable[..., sp.csr_matrix]) -> Rows:
+def _mapped(
+    rows: Rows, dense: Callable[[np.ndarray], np.ndarray], sparse: Callable[..., sp.csr_matrix]
+) -> DenseRows | SparseRows:
     if isinstance(rows, SparseRows):
         return SparseRows(sparse(rows.values))
     if isinstance(rows, DenseRows):

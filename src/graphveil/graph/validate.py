@@ -22,7 +22,7 @@ from graphveil.graph.graph import MASK_OF, MASKS, UNLABELLED, Graph
 from graphveil.graph.ids import read_ids
 from graphveil.graph.layout import to_scipy
 from graphveil.graph.lists import Lists
-from graphveil.graph.rows import DenseRows, Rows, SparseRows
+from graphveil.graph.rows import DenseRows, SparseRows
 
 BadRows = Literal["raise", "zero"]
 
@@ -87,7 +87,7 @@ def _node_count(data: Data) -> int:
     return int(declared)
 
 
-def _rows(x: Tensor | None, nodes: int, on_bad_rows: BadRows) -> tuple[Rows, np.ndarray]:
+def _rows(x: Tensor | None, nodes: int, on_bad_rows: BadRows) -> tuple[DenseRows | SparseRows, np.ndarray]:
     if x is None:
         return DenseRows(torch.zeros((nodes, 0), dtype=torch.float64)), np.zeros(nodes, dtype=bool)
     if x.is_complex():

@@ -94,6 +94,7 @@ class PrivateMethod(Options):
     curator: ClassVar[type[Curator]] = Curator
     predictor: ClassVar[type[Any]]
     least_k: ClassVar[int] = 1  # at k-neighbor level; 0 where features and label alone can be protected
+    reads_blocks: ClassVar[bool] = False  # whether a graph in a folder is taken, too
     learns_from: ClassVar[tuple[str, ...]] = ("train",)  # kinds of records whose labels the model is fitted to
     mode: str = SOUND
 
@@ -141,6 +142,11 @@ class PrivateMethod(Options):
         from graphveil.graph.validate import validate
 
         known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
+        if known.on_disk and not self.reads_blocks:
+            raise InputError(
+                f"{self.name} needs the whole graph in memory: import it to .npz, or take ballot or dp-mlp, which read a "
+                "folder block by block"
+            )
         return self.arrange(known)
 
     def arrange(self, graph: Graph) -> Graph:

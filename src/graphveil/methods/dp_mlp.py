@@ -46,6 +46,7 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
 
     card = card("dp-mlp")
     least_k = 0
+    reads_blocks = True
     supports = EDGES | guarantees(*PEOPLE)
 
     network: Literal["own", "paper"] = "own"

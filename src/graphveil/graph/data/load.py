@@ -6,6 +6,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from graphveil.graph.data.registry import GENERATED, DatasetCard, Variant, cards
 from graphveil.graph.data.sources import download, read_built
 from graphveil.graph.data.stand_in import stand_in
 from graphveil.graph.data.synthetic import csbm, powerlaw_sbm
+from graphveil.graph.folder import open_folder
 from graphveil.graph.formats.npz import read_arrays
-from graphveil.graph.graph import MASKS, UNLABELLED
+from graphveil.graph.graph import MASK_OF, MASKS, UNLABELLED, Graph
 from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
@@ -96,6 +98,30 @@ def load_dataset(
     if "directed_edge_index" in data:
         del data.directed_edge_index
     return data
+
+
+def load_folder(folder: Path, seed: int = 0, *, split: str = "auto") -> Graph:
+    """The graph in a folder of records (``graphveil import --out FOLDER``), read block by block by methods that can.
+
+    Kinds that the folder declares are its split. Otherwise ``random`` masks, or ``labelled`` ones where most people have no label
+    (``auto``), as :func:`load_dataset` makes them.
+    """
+    graph = open_folder(folder)
+    if any(mask.any() for mask in graph.masks.values()) and split in ("auto", "random", "official"):
+        return graph
+    bare = Data(y=torch.from_numpy(graph.labels), num_nodes=graph.nodes)
+    kind, fractions = _split_of(split, None, None)
+    if kind not in ("auto", "random", "labelled"):
+        raise InputError(
+            f"split {kind!r} is not made for a folder: give random, labelled or auto, or write kinds into it"
+        )
+    if kind == "auto":
+        kind = "labelled" if splits.mostly_unlabelled(bare) else "random"
+        if kind == "labelled":
+            warnings.warn(MOSTLY_UNLABELLED, DataWarning, stacklevel=2)
+    bare = _split(bare, kind, seed, fractions, None)
+    masks = {kind: bare[mask].numpy() for kind, mask in MASK_OF.items()}
+    return replace(graph, masks=masks, notes=(*graph.notes, *bare.get("notes", ())))
 
 
 def check_asked(name: str, prepare: str | Sequence[str] | None, split: str, options: Mapping[str, Any]) -> None:

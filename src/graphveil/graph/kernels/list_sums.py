@@ -71,3 +71,30 @@ def spread(starts: Any, entries: Any, values: Any, out: Any) -> None:
     flat, width = out.ravel(), out.shape[1]
     for i in range(len(starts) - 1):
         add_to_listed(entries, starts[i], starts[i + 1], values[i], width, flat)
+
+
+@njit(cache=True, nogil=True)
+def count_heard(starts: Any, entries: Any, place: Any, out: Any) -> None:
+    """``out[i]`` becomes the number of entries of list i that have a place."""
+    for i in range(len(starts) - 1):
+        heard = 0
+        for at in range(starts[i], starts[i + 1]):
+            heard += place[entries[at]] >= 0
+        out[i] = heard
+
+
+@njit(cache=True, nogil=True)
+def spread_to(starts: Any, entries: Any, place: Any, values: Any, out: Any) -> None:
+    """Row i of ``values`` is added to the row of ``out`` at the place of everybody whom list i names."""
+    width = values.shape[1]
+    for i in range(len(starts) - 1):
+        silent = True
+        for c in range(width):
+            silent = silent and values[i, c] == 0.0
+        if silent:
+            continue
+        for at in range(starts[i], starts[i + 1]):
+            row = place[entries[at]]
+            if row >= 0:
+                for c in range(width):
+                    out[row, c] += values[i, c]

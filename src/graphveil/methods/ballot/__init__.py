@@ -71,6 +71,7 @@ class Ballot(Recipe, PrivateMethod):
     """
 
     card = card("ballot")
+    reads_blocks = True
     supports = EDGES | guarantees(Adjacency.NODE, relations=ZERO_OUT)
     supports |= guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE, Adjacency.K_NEIGHBOR)
 

@@ -10,11 +10,13 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
+from graphveil.learn import engine
 from graphveil.methods.ballot import tally
 from graphveil.methods.ballot.bounds import RECEIVERS, Bounds, Purse, Recipe, bounds_of
 from graphveil.methods.ballot.combiner import Combiner, calibrate
 from graphveil.methods.ballot.predictor import BallotPredictor
-from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
 from graphveil.privacy.curator import Curator
@@ -64,7 +66,7 @@ class Election:
 
     def poll(self) -> tally.Poll:
         """Step 2: the tally of training labels, and whether calibration nodes agree with it."""
-        labelled = lambda private: tally.ballot_sum(private, label_rows(private), self.receivers, self.bounds.floor)
+        labelled = lambda private: tally.ballot_sum(private, label_rows, self.receivers, self.bounds.floor)
         probe = self._release("probe", self.recipe.rest * self.recipe.probe_share, labelled)
         poll = tally.Poll.of(probe, self.curator.noise_scale("probe"))
         agreement = lambda private: tally.margins(private, poll.probe, self.receivers, poll.priors, poll.bound)
@@ -97,10 +99,10 @@ class Election:
         votes, noise = None, 0.0
         if votes_share > 1e-6:
 
-            def cast(private: Graph) -> Array:
-                ballots = tally.centred_votes(private, softmax(own.logits(private), axis=1))
-                return tally.ballot_sum(private, ballots, self.receivers, self.bounds.floor)
+            def ballots(block: Block) -> Array:
+                return tally.centred_votes(block, softmax(own.scores(block), axis=1))
 
+            cast = lambda private: tally.ballot_sum(private, ballots, self.receivers, self.bounds.floor)
             votes = self._release("votes", votes_share, cast)
             noise = self.curator.noise_scale("votes")
         table, weight = tally.merge(poll, votes, noise)
@@ -115,13 +117,11 @@ class Election:
         second = shares.rest * shares.second_hop_share
         own = self.own({"hop 1": first, "hop 2": second})
         everybody = np.ones(self.curator.facts.nodes, dtype=bool)
-        first_hop = lambda private: tally.ballot_sum(private, label_rows(private), everybody, self.bounds.hop_floor)
+        first_hop = lambda private: tally.ballot_sum(private, label_rows, everybody, self.bounds.hop_floor)
         messages = tally.codes(self._release("hop 1", first, first_hop))
-
-        def second_hop(private: Graph) -> Array:
-            if near:
-                return np.asarray(plain_sum(private.lists, messages)[self.receivers])
-            return tally.ballot_sum(private, messages, self.receivers, self.bounds.floor)
+        told = lambda block: messages[block.slots]
+        floor = None if near else self.bounds.floor
+        second_hop = lambda private: tally.ballot_sum(private, told, self.receivers, floor)
 
         table = self._release("hop 2", second, second_hop)
         table = tally.whitened(tally.square_rooted(table) if near else table)
@@ -143,14 +143,18 @@ class Election:
 
     def combine(self, mode: Mode, name: str, own: OwnPredictor, table: Array, start: Any) -> BallotPredictor:
         """Step 6: calibrate on calibration nodes, with all they have left."""
-        by_node = np.zeros((self.curator.facts.nodes, table.shape[1]))
-        by_node[self.receivers] = table
+        asked = self.curator.masks["calibration"]
+
+        def own_scores(block: Block) -> Array:
+            wanted = asked[block.slots]
+            return np.asarray(log_softmax(own.scores(block, wanted)[wanted], axis=1))
+
         combiner = calibrate(
             self.curator,
             name,
             start,
-            lambda private: log_softmax(own.logits(private), axis=1),
-            by_node,
+            lambda private: engine.gathered(private, own_scores, asked),
+            table[asked[self.receivers]],
             share=self.purse.pay(name, self.purse.left["calibration"]),
             rate=self.recipe.combiner_rate,
         )
@@ -171,11 +175,12 @@ class Election:
             predictor.accuracy = float(np.clip(count / asked.sum(), 0.0, 1.0))
         if self.recipe.publish == "noisy":
 
-            def own_votes(private: Graph) -> Array:
-                votes = tally.centre(softmax(predictor.own.logits(private), axis=1)) * private.present[:, None]
-                return np.asarray(at_most_unit(votes)[asked])
+            def own_votes(block: Block) -> Array:
+                votes = tally.centre(softmax(predictor.own.scores(block), axis=1)) * block.present[:, None]
+                return np.asarray(at_most_unit(votes)[asked[block.slots]])
 
-            votes = self._release("published", self.purse.left["query"], own_votes)
+            told = lambda private: engine.gathered(private, own_votes, asked)
+            votes = self._release("published", self.purse.left["query"], told)
             noise, classes = self.curator.noise_scale("published"), self.curator.facts.classes
             weight = 0.7 / (math.sqrt(1 - 1 / classes) * (noise**2 + 0.2))
             predictor.published, predictor.query = weight * votes, np.flatnonzero(asked)

@@ -120,12 +120,12 @@ def calibrate(
     share: float,
     rate: float,
 ) -> Combiner:
-    """Spend the gradient release ``name`` on the combiner; ``own(private)`` are everybody's z, ``table`` has a row per node."""
+    """Spend the gradient release ``name`` on the combiner; ``own(private)`` and ``table`` have a row per calibration node."""
 
     def prepare(private: Graph, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return own(private)[rows], table[rows], private.labels[rows]
+        return own(private), table, private.labels[rows]
 
-    session = curator.gradients(name, prepare, share)
+    session = curator.gradients(name, prepare, share, np.flatnonzero(curator.masks["calibration"]))
     voters = curator.facts.count("calibration")
     optimizer = SteadyMomentum(rate, session.total, curator.noise_scale(name) / voters)
     combiner = start

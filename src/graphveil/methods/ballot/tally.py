@@ -12,31 +12,33 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
+from graphveil.learn import engine
+from graphveil.learn.engine import Query
 from graphveil.methods.ballot.bounds import Bounds
-from graphveil.methods.common.aggregation import at_most_unit, plain_sum
+from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import label_rows
 from graphveil.privacy.noise import Array
 
 
-def ballot_sum(private: Graph, votes: Array, receivers: np.ndarray, floor: int) -> Array:
-    """``S_i = sum_k A[i, k] max(|out(k) in Q|, floor)^(-1/2) votes_k`` for the receivers i."""
-    lists = private.lists.restricted_to(receivers)
-    return np.asarray(lists.aggregate(lists.split_messages(at_most_unit(votes), floor))[receivers])
+def ballot_sum(private: Graph, votes: Query, receivers: np.ndarray, floor: int | None) -> Array:
+    """``S_i = sum_k A[i, k] max(|out(k) in Q|, floor)^(-1/2) votes_k`` for the receivers i; no floor: weights 1."""
+    return engine.spread(private, lambda block: at_most_unit(votes(block)), receivers, floor)
 
 
 def mass_of(private: Graph, receivers: np.ndarray, bounds: Bounds) -> Array:
     """How much training nodes send to each receiver; under k-neighbor, how many training slots list it."""
     if bounds.k is not None:
-        return np.asarray(plain_sum(private.lists, private.masks["train"][:, None].astype(float))[receivers])
-    sending = label_rows(private).sum(axis=1, keepdims=True)
+        return ballot_sum(private, lambda block: block.masks["train"][:, None].astype(float), receivers, None)
+    sending = lambda block: label_rows(block).sum(axis=1, keepdims=True)
     return ballot_sum(private, sending, receivers, bounds.floor)
 
 
-def centred_votes(private: Graph, probabilities: Array) -> Array:
+def centred_votes(block: Block, probabilities: Array) -> Array:
     """``(q - 1/C) / sqrt(1 - 1/C)``: q is the label of training and calibration nodes, the own prediction of others."""
-    labels = label_rows(private, ("train", "calibration"))
+    labels = label_rows(block, ("train", "calibration"))
     q = np.where(labels.any(axis=1, keepdims=True), labels, probabilities)
-    return np.asarray(centre(q) * private.present[:, None])
+    return np.asarray(centre(q) * block.present[:, None])
 
 
 def centre(q: Array) -> Array:
@@ -47,11 +49,9 @@ def centre(q: Array) -> Array:
 
 def margins(private: Graph, probe: Array, receivers: np.ndarray, priors: Array, bound: float) -> float:
     """``sum over calibration nodes of clip(S[i, y_i] - pi[y_i] sum_c S[i, c], +-bound) / bound``."""
-    table = np.zeros((private.nodes, private.classes))
-    table[receivers] = probe
-    chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
-    labels = private.labels[chosen]
-    margin = table[chosen, labels] - priors[labels] * table[chosen].sum(axis=1)
+    chosen = private.masks["calibration"] & (private.labels >= 0)
+    labels, table = private.labels[chosen], probe[chosen[receivers]]  # everybody who is asked here is a receiver
+    margin = table[np.arange(len(labels)), labels] - priors[labels] * table.sum(axis=1)
     return math.fsum(np.clip(margin / bound, -1.0, 1.0))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, RandomizedResponse
@@ -20,7 +21,7 @@ def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
     return rows
 
 
-def label_rows(graph: Graph, kinds: tuple[str, ...] = ("train",)) -> np.ndarray:
+def label_rows(graph: Graph | Block, kinds: tuple[str, ...] = ("train",)) -> np.ndarray:
     """Labels of the nodes of these kinds as unit rows, zero for everybody else and for nodes without a label."""
     telling = np.logical_or.reduce([graph.masks[kind] for kind in kinds])
     return one_hot(np.where(telling, graph.labels, -1), graph.classes)

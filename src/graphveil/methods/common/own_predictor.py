@@ -4,11 +4,13 @@
     T full-batch steps on sum_i clip((p_i - y_i) x'_i^T), momentum and one global second moment.
 
 Formal guarantee: unit rows make the mean's sum move by at most 1 (zero-out) or 2 (replace) for any record; each gradient sum
-moves by at most ``clip`` or ``2 clip`` for a training record and not at all for others. Everything else is post-processing.
+moves by at most ``clip`` or ``2 clip`` for a training record, and ``learn.truncation_slack`` for what is rounded, and not at all
+for others: sums are exact (``learn/centred_sums.py``). Everything else is post-processing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +19,12 @@ import numpy as np
 
 from graphveil import learn
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
 from graphveil.graph.unit import truncated, unit_rows
+from graphveil.learn import engine
+from graphveil.learn.centred_sums import BIAS, FLOOR, LONGEST, CentredSums, Reader, sum_grid, truncation_slack
 from graphveil.methods.common.aggregation import payers
-from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
+from graphveil.methods.common.private_training import full_batch_release, full_batch_slot
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
@@ -27,10 +32,8 @@ from graphveil.privacy.plan import Release, Slot, split_mu
 from graphveil.privacy.promise import Promise, Relation
 from graphveil.progress import Progress
 
-FLOOR = 0.01  # least distance to the centre a row is divided by
-BIAS = 0.1
 WIDE = 5000  # feature columns above which every coordinate has its own second moment (measured: docs/results/ballot.md)
-GROWTH = 2 / (FLOOR * BIAS)  # intermediate terms of centred rows are at most this much longer than final ones
+GROWTH = LONGEST  # intermediate terms of centred rows are at most this much longer than final ones
 MEAN_LEMMA = "a record adds one row of norm at most 1 to the sum"
 
 
@@ -42,7 +45,8 @@ def own_releases(
     shares = {"mean": mean_share, "own": 1 - mean_share}
     mu = split_mu(promise, shares) if promise.private else shares
     size, n = (facts.features + 1) * facts.classes, facts.count("train")
-    own = full_batch_release("own", promise, n, size, steps=steps, clip=clip, mu=mu["own"], growth=GROWTH)
+    slack = own_slack(facts, promise, clip)
+    own = full_batch_release("own", promise, n, size, steps=steps, clip=clip, mu=mu["own"], slack=slack)
     return (mean_release(facts, promise, mu["mean"]), own) if mean_share else (own,)
 
 
@@ -58,8 +62,16 @@ def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) 
     """Mean and gradient steps as adaptive slots, for methods that choose their shares while they run."""
     everybody = payers(facts, promise, 2.0 if promise.relation is Relation.REPLACE else 1.0)
     size = (facts.features + 1) * facts.classes
-    own = full_batch_slot("own", promise, {"train": clip}, facts.count("train"), size, steps, GROWTH)
+    own = full_batch_slot(
+        "own", promise, {"train": clip}, facts.count("train"), size, steps, own_slack(facts, promise, clip)
+    )
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
+
+
+def own_slack(facts: PublicFacts, promise: Promise, clip: float) -> float:
+    """What rounding adds to the terms of one record, or of two where one replaces the other."""
+    slack = truncation_slack(facts.count("train"), facts.features, facts.classes, clip)
+    return 2 * slack if promise.relation is Relation.REPLACE else slack
 
 
 def release_centre(curator: Curator, share: float | None = None, of: np.ndarray | None = None) -> np.ndarray:
@@ -79,13 +91,32 @@ def learn_own(
     curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
 ) -> OwnPredictor:
     """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
+    import torch
+
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
     centre = release_centre(curator, mean_share)
-    network = learn.MLP((facts.features + 1, facts.classes), bias=False)
-    inputs = lambda private: centred(private, centre)
-    descend_privately(curator, "own", network, inputs, own_optimizer(facts, learning_rate), progress, share=own_share)
-    return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+    weights = np.zeros((facts.classes, facts.features + 1))
+    train = curator.masks["train"]
+    prepare = lambda private, rows: (private, Reader(private, centre))
+    session = curator.gradients("own", prepare, own_share, np.flatnonzero(train))
+    records = max(1, facts.count("train"))
+    clip = math.inf if session.clip is None else session.clip
+    grid = sum_grid(records, min(clip, 2.0))  # without a promise nothing is clipped; a gradient is shorter than 2
+
+    def query(prepared: tuple[Graph, Reader], batch: np.ndarray | None) -> np.ndarray:
+        sums, (private, reader) = CentredSums(centre, weights), prepared
+
+        def part(block: Block) -> np.ndarray:
+            return sums.gradients(reader.rows(block), np.where(train[block.slots], block.labels, -1), clip, grid)
+
+        return sums.finished(engine.total(private, part), grid).ravel()
+
+    values, optimizer = torch.from_numpy(weights.reshape(-1)), own_optimizer(facts, learning_rate)
+    for step in range(session.total):
+        optimizer.step(values, torch.from_numpy(session.step(query)), records)
+        progress("own", step + 1, session.total)
+    return OwnPredictor(centre, weights)
 
 
 def own_optimizer(facts: PublicFacts, learning_rate: float) -> learn.Optimizer:
@@ -102,8 +133,11 @@ def _sum_of_unit_rows(private: Graph, slots: np.ndarray) -> np.ndarray:
     """The sum of unit rows truncated to the grid 2^-24: exact in float64, so one record moves it by its own row alone."""
     import torch
 
-    taken = torch.from_numpy(slots.astype(np.float64))[:, None]
-    return truncated(unit_rows(private.rows)).transpose_matmul(taken).numpy().ravel()
+    def part(block: Block) -> np.ndarray:
+        taken = torch.from_numpy(slots[block.slots].astype(np.float64))[:, None]
+        return truncated(unit_rows(block.rows)).transpose_matmul(taken).numpy().ravel()
+
+    return engine.total(private, part)
 
 
 @dataclass
@@ -115,9 +149,11 @@ class OwnPredictor:
     slot_arrays = ()
 
     def logits(self, graph: Graph) -> np.ndarray:
-        import torch
+        return engine.gathered(graph, self.scores, np.ones(graph.nodes, dtype=bool))
 
-        return np.asarray(centred(graph, self.centre).matmul(torch.from_numpy(self.weights.T.copy())).numpy())
+    def scores(self, block: Block, wanted: np.ndarray | None = None) -> np.ndarray:
+        """Logits of the records of a block; zeros where they are not wanted."""
+        return CentredSums(self.centre, self.weights).scores(block.rows, wanted)
 
     def config(self) -> dict[str, Any]:
         return {"kind": "own"}

@@ -47,23 +47,31 @@ def full_batch_release(
     mu: float,
     growth: float = 1.0,
     lemma: str = LEMMA,
+    slack: float | None = None,
 ) -> Release:
     """``steps`` full-batch gradient sums over the training records for a total of mu.
 
-    ``growth``: the factor by which intermediate terms are longer than final ones (``noise.summation_error``).
+    ``growth``: the factor by which intermediate terms are longer than final ones (``noise.summation_error``). ``slack``: what
+    rounding can move, where sums are exact.
     """
     if not promise.private:
         return Release(name, Exact(steps), {"train": clip}, lemma)
-    slack = 2 * summation_error(records, clip, growth)
+    slack = 2 * summation_error(records, clip, growth) if slack is None else slack
     mechanism = DpGradient.for_mu(clip, mu, steps, size, promise.relation is Relation.REPLACE, slack)
     return Release(name, mechanism, {"train": clip}, lemma)
 
 
 def full_batch_slot(
-    name: str, promise: Promise, bounds: Mapping[str, float], records: int, size: int, steps: int, growth: float = 1.0
+    name: str,
+    promise: Promise,
+    bounds: Mapping[str, float],
+    records: int,
+    size: int,
+    steps: int,
+    slack: float | None = None,
 ) -> Slot:
     """:func:`full_batch_release` with a share chosen at run time; ``bounds`` are the clipping norms of the kinds read."""
-    slack = 2 * summation_error(records, max(bounds.values()), growth)
+    slack = 2 * summation_error(records, max(bounds.values())) if slack is None else slack
     replaces = promise.relation is Relation.REPLACE
     return Slot(name, bounds, 1.0, size, LEMMA, steps=steps, replaces=replaces, slack=slack)
 

@@ -18,9 +18,9 @@ from graphveil import learn
 from graphveil.graph import Graph
 from graphveil.graph.lists import on_grid
 from graphveil.graph.unit import unit_rows
+from graphveil.learn.centred_sums import BIAS, FLOOR
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import one_hot
-from graphveil.methods.common.own_predictor import BIAS, FLOOR
 from graphveil.methods.roster.summands import add_summands, shorten
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.noise import Array

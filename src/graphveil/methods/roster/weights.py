@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphveil.methods.common.own_predictor import BIAS
+from graphveil.learn.centred_sums import BIAS
 from graphveil.methods.roster.bounds import reading_bound, row_reading_bound
 from graphveil.privacy.noise import Array
 

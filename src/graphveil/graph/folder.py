@@ -1,0 +1,287 @@
+"""A graph in a folder of Parquet files, one row per person, for graphs that do not fit into memory.
+
+``graph.json`` holds what is public (sizes, classes, whether contacts are mutual) and the names of the parts; each part is a
+Parquet file whose row groups are the blocks: ``id``, ``x`` (float32 features), ``label`` (null: none), ``contacts`` (the own
+list, as slots, sorted, without doubles and oneself) and ``kind`` (0 train, 1 calibration, 2 query; null: other). Any
+Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and features are kept as
+far as ``keep`` bytes go.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphveil.errors import InputError
+from graphveil.files import write_json
+from graphveil.graph.graph import MASK_OF, UNLABELLED, Graph
+from graphveil.graph.lists import Lists, OwnLists
+from graphveil.graph.rows import DenseRows, RecordRows, tensor
+
+SCHEMA = 1
+HEAD = "graph.json"
+KEEP = 2 << 30  # bytes of features held in memory
+KINDS = tuple(MASK_OF)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The Parquet files of a folder and the slots of every row group."""
+
+    folder: Path
+    head: dict[str, Any]
+    groups: tuple[tuple[str, int], ...]
+    spans: tuple[slice, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Parts:
+        try:
+            head = json.loads((folder / HEAD).read_text())
+            if head["schema"] != SCHEMA:
+                raise InputError(f"{folder / HEAD} is of schema {head['schema']}, this program reads {SCHEMA}")
+            groups, found, first = [], [], 0
+            for name in head["parts"]:
+                about = pq.read_metadata(folder / name)
+                for group in range(about.num_row_groups):
+                    rows = about.row_group(group).num_rows
+                    groups.append((name, group))
+                    found.append(slice(first, first + rows))
+                    first += rows
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise InputError(f"{folder} is no folder of records that can be read: {error}") from None
+        if first != head["nodes"]:
+            raise InputError(
+                f"{folder} holds {first} records, {HEAD} says {head['nodes']}: a part is missing or not its own"
+            )
+        return cls(folder, head, tuple(groups), tuple(found))
+
+    def read(self, block: int, columns: Sequence[str]) -> pa.Table:
+        """These columns of one block."""
+        name, group = self.groups[block]
+        try:
+            return pq.ParquetFile(self.folder / name).read_row_group(group, columns=list(columns), use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{self.folder / name} cannot be read: {error}") from None
+
+    @cached_property
+    def starts(self) -> dict[int, int]:
+        """The block that starts at a slot."""
+        return {slots.start: block for block, slots in enumerate(self.spans)}
+
+    def refuse(self, what: str) -> InputError:
+        return InputError(
+            f"{self.folder} is read block by block, but {what}: use ballot, roster, dp-mlp, gap or mlp, or import the graph to "
+            ".npz if it fits into memory"
+        )
+
+
+class StoredRows:
+    """Features of a folder; only whole blocks are read."""
+
+    def __init__(self, parts: Parts, keep: int = KEEP) -> None:
+        self._parts, self._keep = parts, keep
+        self._kept: dict[int, DenseRows] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        return self._parts.spans
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self._parts.head["nodes"]), int(self._parts.head["features"])
+
+    def block(self, slots: slice) -> DenseRows:
+        block = self._parts.starts[slots.start]
+        if block in self._kept:
+            return self._kept[block]
+        width = self.shape[1]
+        read = self._parts.read(block, ["x"])["x"].combine_chunks()
+        if read.null_count or read.type != pa.list_(pa.float32(), width):
+            raise InputError(
+                f"{self._parts.folder}: x of block {block} is not a list of {width} float32 numbers per record"
+            )
+        values = read.flatten().to_numpy(zero_copy_only=False).reshape(len(read), width)
+        if not np.isfinite(values).all():
+            raise InputError(f"{self._parts.folder}: x of block {block} has NaN or infinite values: repair them")
+        rows = DenseRows(tensor(values if values.flags.writeable else values.copy()))
+        with self._lock:
+            if (len(self._kept) + 1) * values.nbytes <= self._keep:
+                self._kept[block] = rows
+        return rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._parts.refuse("this method needs all features at once")
+
+
+class StoredLists:
+    """Own contact lists of a folder; only whole blocks are read."""
+
+    duplicates = self_loops = 0
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def nodes(self) -> int:
+        return int(self._parts.head["nodes"])
+
+    @property
+    def arcs(self) -> int:
+        return int(self._parts.head["arcs"])
+
+    def block(self, slots: slice) -> OwnLists:
+        block = self._parts.starts[slots.start]
+        read = self._parts.read(block, ["contacts"])["contacts"].combine_chunks()
+        starts, entries = read.offsets.to_numpy(), read.values.to_numpy(zero_copy_only=False)
+        entries = entries[starts[0] : starts[-1]]
+        starts = starts - starts[0]
+        found = OwnLists(starts, entries, self.nodes)
+        if read.null_count or not _in_order(starts, entries, slots, self.nodes):
+            raise InputError(
+                f"{self._parts.folder}: contacts of block {block} must be sorted slots "
+                f"in 0..{self.nodes - 1} without doubles and oneself"
+            )
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._parts.refuse("this method needs all contact lists at once")
+
+
+def _in_order(starts: np.ndarray, entries: np.ndarray, slots: slice, nodes: int) -> bool:
+    """Whether every list is sorted, without doubles, without its own slot and within the graph."""
+    if not len(entries):
+        return True
+    if entries.min() < 0 or entries.max() >= nodes:
+        return False
+    rising = np.diff(entries) > 0
+    firsts = starts[1:-1]  # where a list starts the last entry may be larger
+    rising[firsts[(firsts > 0) & (firsts < len(entries))] - 1] = True
+    owners = np.repeat(np.arange(slots.start, slots.stop, dtype=entries.dtype), np.diff(starts))
+    return bool(rising.all() and not np.any(owners == entries))
+
+
+def open_folder(folder: Path, keep: int = KEEP) -> Graph:
+    """The graph in this folder; labels, kinds and (if they are wanted later) ids come into memory, nothing else does."""
+    parts = Parts.of(folder)
+    nodes, classes = int(parts.head["nodes"]), int(parts.head["classes"])
+    labels, kinds = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int8)
+    for block, slots in enumerate(parts.spans):
+        read = parts.read(block, ["label", "kind"])
+        labels[slots] = read["label"].fill_null(UNLABELLED).to_numpy()
+        kinds[slots] = read["kind"].fill_null(len(KINDS)).to_numpy()
+    if labels.min(initial=-1) < UNLABELLED or labels.max(initial=-1) >= classes or kinds.max(initial=0) > len(KINDS):
+        raise InputError(f"{folder} has labels or kinds outside what {HEAD} declares")
+    rows: RecordRows = StoredRows(parts, keep)  # type: ignore[assignment]
+    lists: Lists = StoredLists(parts)  # type: ignore[assignment]
+    names = parts.head.get("class_names")
+    return Graph(
+        rows=rows,
+        labels=labels,
+        lists=lists,
+        masks={kind: kinds == number for number, kind in enumerate(KINDS)},
+        classes=classes,
+        directed=bool(parts.head["directed"]),
+        notes=tuple(parts.head.get("notes", ())),
+        class_names=None if names is None else tuple(names),
+    )
+
+
+def ids_of(graph: Graph) -> np.ndarray | None:
+    """Who is in which slot of a graph in a folder, if the folder says so."""
+    parts = graph.rows._parts  # type: ignore[attr-defined]
+    if "id" not in pq.read_schema(parts.folder / parts.head["parts"][0]).names:
+        return None
+    columns = [parts.read(block, ["id"])["id"].to_numpy() for block in range(len(parts.spans))]
+    return np.concatenate(columns).astype(str)
+
+
+@dataclass(frozen=True)
+class Written:
+    """One block to be written."""
+
+    x: np.ndarray
+    labels: np.ndarray
+    kinds: np.ndarray
+    starts: np.ndarray
+    entries: np.ndarray
+    ids: Any = None
+
+
+def write_folder(folder: Path, blocks: Iterable[Written], head: dict[str, Any], per_part: int = 16) -> None:
+    """Write blocks as they come; ``graph.json`` comes last, so that a folder without it is not finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty: choose another folder")
+    parts: list[str] = []
+    nodes = arcs = 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for number, block in enumerate(blocks):
+            table = _table(block)
+            if writer is None or number % per_part == 0:
+                if writer is not None:
+                    writer.close()
+                parts.append(f"records-{len(parts):05d}.parquet")
+                writer = pq.ParquetWriter(
+                    folder / parts[-1], table.schema, compression="zstd", use_dictionary=["kind", "label"]
+                )
+            writer.write_table(table, row_group_size=max(1, len(table)))
+            nodes, arcs = nodes + len(table), arcs + len(block.entries)
+    finally:
+        if writer is not None:
+            writer.close()
+    write_json(folder / HEAD, {"schema": SCHEMA, **head, "nodes": nodes, "arcs": arcs, "parts": parts})
+
+
+def _table(block: Written) -> pa.Table:
+    x = np.ascontiguousarray(block.x, dtype=np.float32)
+    columns = {
+        "x": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1]),
+        "label": pa.array(block.labels.astype(np.int32), mask=block.labels < 0),
+        "contacts": pa.ListArray.from_arrays(
+            pa.array(block.starts.astype(np.int32)), pa.array(block.entries.astype(np.int32))
+        ),
+        "kind": pa.array(block.kinds.astype(np.int8), mask=block.kinds >= len(KINDS)),
+    }
+    return pa.table(({} if block.ids is None else {"id": block.ids}) | columns)
+
+
+def save_folder(graph: Graph, folder: Path, blocks: int | None = None) -> None:
+    """Write a graph in memory as a folder, in so many blocks."""
+    from graphveil.graph.blocks import SIZE, Block, spans
+
+    kinds = np.full(graph.nodes, len(KINDS), dtype=np.int8)
+    for number, kind in enumerate(KINDS):
+        kinds[graph.masks[kind]] = number
+    size = SIZE if blocks is None else -(-graph.nodes // blocks)
+
+    def written(slots: slice) -> Written:
+        block = Block(graph, slots)
+        values: Any = block.rows.values  # type: ignore[attr-defined]
+        x = values.toarray() if hasattr(values, "toarray") else values.numpy()
+        ids = None if graph.ids is None else pa.array(graph.ids[slots])
+        return Written(x, block.labels, kinds[slots], block.lists.starts, block.lists.entries, ids)
+
+    head = {
+        "features": graph.features,
+        "classes": graph.classes,
+        "directed": graph.directed,
+        "notes": list(graph.notes),
+    }
+    if graph.class_names is not None:
+        head["class_names"] = list(graph.class_names)
+    write_folder(folder, map(written, spans(graph.nodes, size)), head)

@@ -1,0 +1,120 @@
+"""Records in a folder of Parquet files: the same graph, the same releases, and clear words for what is wrong."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import graphveil as gv
+from graphveil.errors import InputError
+from graphveil.graph import powerlaw_sbm
+from graphveil.graph.data.splits import random_split
+from graphveil.graph.folder import open_folder, save_folder
+from graphveil.graph.validate import validate
+
+NODES = 3000
+PROMISES = {"record": gv.NodeLevel(8.0), "k-neighbor": gv.KNeighborLevel(2, 8.0)}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = random_split(powerlaw_sbm(3, nodes=NODES, features=6, classes=4, homophily=0.9), 1, (0.5, 0.2, 0.3))
+    data.x = data.x.float()
+    return validate(data)
+
+
+@pytest.fixture(scope="module")
+def folders(graph, tmp_path_factory):
+    """The graph in 1, 3 and 16 blocks."""
+    found = {blocks: tmp_path_factory.mktemp("folders") / str(blocks) for blocks in (1, 3, 16)}
+    for blocks, folder in found.items():
+        save_folder(graph, folder, blocks)
+    return found
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize(
+    "method", [gv.DpMlp(), gv.Ballot(publish="noisy", release_accuracy=True)], ids=["dp-mlp", "ballot"]
+)
+def test_releases_are_equal_bit_for_bit_for_any_number_of_blocks_and_threads(
+    graph, folders, monkeypatch, method, promise
+):
+    ledgers = []
+
+    def released(of, threads):
+        monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+        model = method.fit(of, PROMISES[promise], seed=5)
+        ledgers.append([entry.to_json() for entry in model.certificate.releases])
+        return model.predictor.arrays(), model.predict_proba(of)
+
+    expected, scores = released(graph, 1)
+    if method.name == "ballot":
+        assert len(expected["receivers"])  # the graph was used
+    for blocks, folder in folders.items():
+        for threads in (1, 3):
+            arrays, again = released(open_folder(folder), threads)
+            assert all(np.array_equal(arrays[name], expected[name]) for name in expected), (blocks, threads)
+            assert np.array_equal(again, scores)
+    assert all(ledger == ledgers[0] for ledger in ledgers)
+
+
+def test_features_are_kept_only_as_far_as_memory_is_given(folders):
+    little = open_folder(folders[16], keep=2 * 188 * 6 * 4)
+    for block in little.blocks():
+        assert len(block.rows.values)
+    assert len(little.rows._kept) == 2
+
+
+def test_a_method_that_needs_the_whole_graph_says_so(folders):
+    stored = open_folder(folders[3])
+    for method in (gv.Gap(), gv.Dpdgc(), gv.NipGnn()):
+        with pytest.raises(InputError, match="ballot or dp-mlp"):
+            method.fit(stored, gv.NodeLevel(8.0))
+    with pytest.raises(InputError, match="block by block"):
+        gv.Ballot().fit(stored, gv.EdgeLevel(8.0))
+
+
+def broken(folder, column, value):
+    """The folder with this column of its last part exchanged."""
+    path = sorted(folder.glob("records-*.parquet"))[-1]
+    table = pq.read_table(path)
+    table = table.set_column(table.column_names.index(column), column, value(table[column].combine_chunks()))
+    pq.write_table(table, path)
+
+
+def lists_of(values):
+    return pa.array(values, pa.list_(pa.int32()))
+
+
+WRONG = {
+    "a number that is none": (
+        "x",
+        lambda old: pa.FixedSizeListArray.from_arrays(pa.array(np.full(len(old) * 6, np.nan, np.float32)), 6),
+    ),
+    "doubles": ("contacts", lambda old: lists_of([[1, 1]] * len(old))),
+    "not sorted": ("contacts", lambda old: lists_of([[2, 1]] * len(old))),
+    "nobody's slot": ("contacts", lambda old: lists_of([[NODES]] * len(old))),
+    "oneself": ("contacts", lambda old: lists_of([[slot] for slot in range(len(old))])),
+    "no such class": ("label", lambda old: pa.array(np.full(len(old), 9, dtype=np.int32))),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_in_a_folder_is_one_clear_line(graph, tmp_path, wrong):
+    save_folder(graph, tmp_path / "f", 1)
+    broken(tmp_path / "f", *WRONG[wrong])
+    with pytest.raises(InputError, match=str(tmp_path / "f")):
+        gv.Ballot().fit(open_folder(tmp_path / "f"), gv.NodeLevel(8.0), seed=0)
+
+
+def test_an_unfinished_folder_or_one_that_lost_a_part_is_refused(graph, tmp_path):
+    save_folder(graph, tmp_path / "f", 1)
+    head = json.loads((tmp_path / "f" / "graph.json").read_text())
+    (tmp_path / "f" / "graph.json").write_text(json.dumps(head | {"nodes": NODES + 1}))
+    with pytest.raises(InputError, match="a part is missing"):
+        open_folder(tmp_path / "f")
+    (tmp_path / "f" / "graph.json").unlink()
+    with pytest.raises(InputError, match="no folder of records"):
+        open_folder(tmp_path / "f")
