@@ -188,15 +188,11 @@ class OwnLists:
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """For every slot the sum of the ``values`` (one row per list) of the lists that name it; exact on the grid 2^-24."""
-        found = np.zeros((self.nodes, values.shape[1]))
-        self.spread_into(values, found)
-        return found
-
-    def spread_into(self, values: np.ndarray, table: np.ndarray) -> None:
-        """Add :meth:`spread` to a table with a row per slot."""
         from graphveil.graph.kernels.list_sums import spread
 
-        spread(self.starts, self.entries, np.ascontiguousarray(values), table)
+        found = np.zeros((self.nodes, values.shape[1]))
+        spread(self.starts, self.entries, np.ascontiguousarray(values), found)
+        return found
 
 
 def mass_weights(degrees: np.ndarray, floor: int = 1) -> np.ndarray:

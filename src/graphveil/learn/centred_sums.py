@@ -80,32 +80,6 @@ class CentredSums:
         return found * grid
 
 
-def squared_norms(rows: Rows, centre: np.ndarray) -> np.ndarray:
-    """Of every centred row, without its constant."""
-    from graphveil.learn.centred_kernels import dense_norms, sparse_norms
-
-    found = np.empty(rows.shape[0])
-    _kernel(rows, dense_norms, sparse_norms)(centre, FLOOR, found)
-    return found
-
-
-def products(rows: Rows, centre: np.ndarray, values: np.ndarray, grid: float) -> np.ndarray:
-    """The sum over rows of ``values`` (k numbers each) times the centred row, in units of ``grid`` and not finished."""
-    from graphveil.learn.centred_kernels import dense_products, sparse_products
-
-    total = np.zeros((values.shape[1], len(centre) + isinstance(rows, SparseRows)))
-    _kernel(rows, dense_products, sparse_products)(centre, FLOOR, np.ascontiguousarray(values), grid, total)
-    return total
-
-
-def finished_products(total: np.ndarray, centre: np.ndarray, grid: float) -> np.ndarray:
-    """The sum (k, d) of added up parts of :func:`products`."""
-    features = len(centre)
-    return np.asarray(
-        (total[:, :features] - total[:, features:] * centre if total.shape[1] > features else total) * grid
-    )
-
-
 class ReadyRows(DenseRows):
     """Rows that are centred unit rows already; read only with the centre they were made for."""
 
