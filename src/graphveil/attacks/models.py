@@ -1,12 +1,13 @@
 """The attack models: what an attacker trains on the cases whose answer is known.
 
-=========  ====================================================================================
+========== ====================================================================================
 ``mlp``    two layers of 128 with BatchNorm and ReLU, Adam 1e-3, batches of 256, 8 epochs (LGA-PGNN)
 ``rf``     random forest, 100 trees
 ``knn``    15 nearest neighbours
 ``lr``     logistic regression
 ``svm``    support vector machine with a Gaussian kernel (300 Nystroem features: linear in the cases)
-=========  ====================================================================================
+``random`` a coin for every case (RAN-LSA of LGA-PGNN): what an attack must beat; not among ``all``
+========== ====================================================================================
 
 Columns are standardised with mean and deviation of the attacker's own training cases. Every model gives one score per
 case, larger for "yes", with 0.5 (``svm``: 0) as its threshold.
@@ -26,6 +27,7 @@ from graphveil.progress import Progress
 
 Rows = Callable[[np.ndarray], np.ndarray]
 MODELS = ("mlp", "rf", "knn", "lr", "svm")
+RANDOM = "random"
 BLOCK = 4096  # cases whose rows are held at once
 
 
@@ -44,8 +46,8 @@ class AttackModel:
     epochs: int = 8
 
     def __post_init__(self) -> None:
-        if self.name not in MODELS:
-            raise InputError(f"unknown attack model {self.name!r}; known are: {', '.join(MODELS)}")
+        if self.name not in (*MODELS, RANDOM):
+            raise InputError(f"unknown attack model {self.name!r}; known are: {', '.join((*MODELS, RANDOM))}")
         if self.epochs < 1:
             raise InputError(f"an attack model needs at least 1 epoch, got {self.epochs}")
 
@@ -54,6 +56,9 @@ class AttackModel:
         answers = np.asarray(answers, dtype=bool)
         if answers.all() or not answers.any():
             raise InputError("the cases the attacker knows have only one answer: nothing can be learned from them")
+        if self.name == RANDOM:
+            coins = np.random.default_rng([0xC015, seed])
+            return Fitted(lambda asked: coins.random(len(asked)), 0.5)
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
         deviation = np.where(deviation > 1e-12, deviation, np.inf)
         scaled = (rows - mean) / deviation

@@ -51,6 +51,14 @@ class Pairs:
         """Everybody who occurs in a pair."""
         return np.unique(np.concatenate([self.first, self.second]))
 
+    def both_orders(self) -> Pairs:
+        """Every pair twice, once in each order, as cases of their own.
+
+        A game that a paper may have played by mistake: whoever knows the answer for one order is asked for the other.
+        """
+        first, second = np.concatenate([self.first, self.second]), np.concatenate([self.second, self.first])
+        return Pairs(first, second, np.tile(self.joined, 2), self.sampling)
+
     def __str__(self) -> str:
         return f"{int(self.joined.sum())} edges and {int((~self.joined).sum())} non-edges ({self.sampling})"
 

@@ -47,10 +47,17 @@ class GameFlags:
     attribute: Annotated[str, flag("--attribute", "attribute-inference: the hidden column, by name or number.")] = (
         "Alternative"
     )
-    model: Annotated[str, flag("--attack-model", "mlp, rf, knn, lr, svm, several with commas, or all.")] = "mlp"
+    model: Annotated[str, flag("--attack-model", "mlp, rf, knn, lr, svm, random, several with commas, or all.")] = "mlp"
     combine: Annotated[
         str, flag("--combine", "link-stealing: hadamard-difference, concat, plus, multiply, average, several, or all.")
     ] = "hadamard-difference"
+    both_orders: Annotated[
+        bool,
+        flag(
+            "--both-orders",
+            "link-stealing: (u, v) and (v, u) are cases of their own, so known answers are asked again.",
+        ),
+    ] = False
     distance: Annotated[str, flag("--distance", "lsa2: the headline distance.")] = "correlation"
     no_reference: Annotated[bool, flag("--no-reference", "lsa2: do not train the same method without edges.")] = False
 
@@ -138,6 +145,7 @@ class Attempt:
         graph = attacks.as_graph(self.data)
         most = DEFAULT_COUNT if self.game.pairs == "density" else min(len(attacks.Edges(graph).keys), MOST_PAIRS)
         pairs = self.pairs(most)
+        pairs = pairs.both_orders() if self.game.both_orders else pairs
         randomizer, known = self.randomizer(graph.features), None
         if randomizer is not None:
             known = attacks.Knowledge.released_by(graph, randomizer, self.seed, attacks.KNOWN_SHARE)
