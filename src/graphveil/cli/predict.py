@@ -42,6 +42,7 @@ def predict(
     from graphveil.graph.ids import read_ids
     from graphveil.methods.alignment import IN_ORDER
     from graphveil.methods.model import ANYBODY
+    from graphveil.methods.previous import met_again
     from graphveil.runs.load import load_model
 
     if only not in ("all", "unlabelled"):
@@ -80,7 +81,8 @@ def predict(
         order = BY_ID if ids is not None or graph is None else IN_ORDER
         order = order if model.reads_slots else OWN_FEATURES
         found = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        told = {"run": str(run), "access": access, "note": note, "rows": order, "predictions": found}
+        about = {"run": str(run), "access": access, "note": note, "rows": order, "people": met_again(model, ids)}
+        told: dict[str, Any] = about | {"predictions": found}
         _write(out, opt.as_json(told) + "\n")
         return
     opt.say(f"note: {note}")

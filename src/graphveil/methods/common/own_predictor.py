@@ -20,8 +20,9 @@ from graphveil.graph import Graph
 from graphveil.graph.unit import truncated, unit_rows
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import descend_privately, full_batch_release, full_batch_slot
+from graphveil.methods.previous import Previous
 from graphveil.privacy.curator import Curator
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import KINDS, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release, Slot, split_mu
 from graphveil.privacy.promise import Promise, Relation
@@ -62,30 +63,44 @@ def own_slots(facts: PublicFacts, promise: Promise, *, steps: int, clip: float) 
     return (Slot("mean", everybody, 1.0, facts.features, MEAN_LEMMA), own) if facts.features else (own,)
 
 
-def release_centre(curator: Curator, share: float | None = None, of: np.ndarray | None = None) -> np.ndarray:
+def release_centre(
+    curator: Curator, share: float | None = None, of: np.ndarray | None = None, previous: Previous | None = None
+) -> np.ndarray:
     """The noisy mean (of the slots in the mask ``of``) if the plan has one, else the origin.
 
-    It is brought back into the unit ball, where every true mean lies.
+    It is brought back into the unit ball, where every true mean lies. The mean that an earlier run released has a say in it.
     """
     if any(step.name == "mean" for step in curator.plan.steps):
         slots = np.ones(curator.facts.nodes, dtype=bool) if of is None else of
         total = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share)
         centre: np.ndarray = total / max(1, slots.sum())
+        if previous is not None:
+            centre = centre + previous.weight(curator, "mean", KINDS) * (previous.predictor.centre - centre)
         return centre / max(1.0, float(np.linalg.norm(centre)))
     return np.zeros(curator.facts.features)
 
 
 def learn_own(
-    curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
+    curator: Curator,
+    learning_rate: float,
+    progress: Progress,
+    shares: tuple[float, float] | None = None,
+    previous: Previous | None = None,
 ) -> OwnPredictor:
-    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
+    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots.
+
+    ``previous``: an earlier run whose predictor is an own predictor, too; its weights are averaged in.
+    """
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
-    centre = release_centre(curator, mean_share)
+    centre = release_centre(curator, mean_share, previous=previous)
     network = learn.MLP((facts.features + 1, facts.classes), bias=False)
     inputs = lambda private: centred(private, centre)
     descend_privately(curator, "own", network, inputs, own_optimizer(facts, learning_rate), progress, share=own_share)
-    return OwnPredictor(centre, network.layers[0].weight.numpy().copy())
+    weights = network.layers[0].weight.numpy().copy()
+    if previous is not None:
+        weights += previous.weight(curator, "own", ("train",)) * (previous.predictor.weights - weights)
+    return OwnPredictor(centre, weights)
 
 
 def own_optimizer(facts: PublicFacts, learning_rate: float) -> learn.Optimizer:
