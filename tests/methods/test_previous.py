@@ -228,7 +228,7 @@ def test_people_who_cannot_be_told_are_refused():
     with pytest.raises(InputError, match="none of these ids is in the run before"):
         fitted(METHODS["roster"], other, previous=october)
     fewer, _ = worst_case_graph(1, clique=9)
-    with pytest.raises(InputError, match="and no ids: give data.ids"):
+    with pytest.raises(InputError, match=r"and no ids: give data\.ids"):
         fitted(METHODS["roster"], fewer, previous=october)
     with pytest.warns(DataWarning, match="no ids"):
         bare = DATA.clone()

@@ -157,7 +157,7 @@ def _weights(text: str) -> dict[str, float]:
     parts = [part.rpartition("=") for part in opt.several(text)]
     if not parts or not all(equals for _, equals, _ in parts):
         raise InputError(f"--class-weights takes name=weight with commas, as in fine=1,fraud=20, got {text!r}")
-    return {name: opt.number(weight) for name, _, weight in parts}
+    return {name: opt.number(weight, "--class-weights") for name, _, weight in parts}
 
 
 def _keep_receipt(path: Path, model: Model, out: Path) -> None:
@@ -183,6 +183,8 @@ def _before(run: Path) -> Model:
 def _promise_after(flags: PromiseFlags, chosen: Any, before: Model) -> Promise:
     """The promise the flags describe; without an epsilon, that of the run before."""
     asked = before.certificate.promise
+    if flags.level in ("local", "none"):
+        raise InputError(f"--previous follows what a curator spends under a promise; level {flags.level} has none")
     if flags.epsilon is not None or not asked.private:
         return flags.promise(chosen)
     if not flags.given("mode", "settings", "cover_edges"):
@@ -241,10 +243,6 @@ def _on_graph(
     from graphveil.privacy.ledger import Ledger
 
     if before is not None:
-        if promise.level in ("local", "none"):
-            raise InputError(
-                f"--previous follows what a curator spends under a promise; level {promise.level} has none"
-            )
         coins["previous"] = before
     plan = chosen.plan(chosen.facts_for(graph, promise), promise)
     parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
