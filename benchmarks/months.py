@@ -1,6 +1,6 @@
 """A warm start against a cold one in the second of two months, at equal total epsilon for people who are in both.
 
-    python benchmarks/months.py --out docs/results/months.jsonl [--seeds 500-504] [--data cora,amazon-photo,pubmed]
+    python benchmarks/months.py --out docs/results/months.jsonl [--seeds 500-504] [--data cora,citeseer]
 
 Month two is a data set without one edge in ten; month one lacks one node in ten and another tenth of the edges. People keep
 their ids and what they are asked for (train, calibration, query). The total is composed exactly; *cold* and *warm* give each
@@ -30,6 +30,8 @@ from graphveil.privacy.accounting.loss import gaussian_epsilon, gaussian_mu
 NEW, CHANGED = 0.1, 0.1
 METHODS = {"dp-mlp": gv.DpMlp, "ballot": gv.Ballot, "roster": gv.Roster}
 TOTALS = (2.0, 4.0, 8.0)
+DATA = ("cora", "citeseer", "amazon-photo", "chameleon")
+ARMS = ("warm", "cold", "all in month two", "month one kept")
 
 
 def two_months(name: str, seed: int) -> tuple[Any, Any]:
@@ -69,9 +71,13 @@ def accuracies(method: str, months: tuple[Any, Any], total: float, seed: int) ->
     cold = build().fit(second, promise, seed=seed + 10_000)
     late = build().fit(second, everything, seed=seed + 10_000)
     once = build().fit(first, everything, seed=seed)
-    arms = {"warm": warm, "cold": cold, "all in month two": late, "month one kept": once}
-    for arm, model in arms.items():
+    for arm, model in zip(ARMS, (warm, cold, late, once), strict=True):
         yield arm, model.score(second), model.certificate
+
+
+def identifier(method: str, name: str, seed: int, total: float, arm: str) -> str:
+    """The name of a row: a hash of everything that decides it."""
+    return hashlib.sha256(json.dumps([method, name, seed, total, arm]).encode()).hexdigest()[:20]
 
 
 def row_of(
@@ -79,9 +85,8 @@ def row_of(
 ) -> dict[str, Any]:
     """One arm as a row of ``graphveil results``; its epsilon is what people in both months paid."""
     spent = total if arm == "cold" else certificate.together or certificate.epsilon
-    asked = json.dumps([method, name, seed, total, arm])
     return {
-        "id": hashlib.sha256(asked.encode()).hexdigest()[:20],
+        "id": identifier(method, name, seed, total, arm),
         "experiment": "months",
         "method": method,
         "label": f"{method}, {arm}",
@@ -116,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="500-504")
-    parser.add_argument("--data", default="cora,amazon-photo,pubmed")
+    parser.add_argument("--data", default=",".join(DATA))
     asked = parser.parse_args()
     first, _, last = asked.seeds.partition("-")
     with warnings.catch_warnings():
