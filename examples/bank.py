@@ -1,4 +1,4 @@
-"""A bank's year in three minutes: from two tables to a defensible model, predictions with ids, a certificate and a budget book.
+"""A bank's first two months: from two tables to a defensible model, predictions with ids, a certificate and a budget book.
 
     python examples/bank.py [--accounts 50000] [--folder DIR]
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 import math
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-RING, FRAUD, LABELLED = 150, 0.06, 0.4
+RING, FRAUD, LABELLED, RENEWED = 150, 0.06, 0.4, 0.1
 FEATURES = "age=18..100,balance=0..50000,payments=0..100,abroad=0..1,years=0..40"
 PROMISE = ("--adjacency", "record")
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -43,38 +44,52 @@ def graphveil(*words: object) -> str:
 
 
 def write_tables(folder: Path, accounts: int, seed: int = 0) -> dict[str, str]:
-    """``accounts.csv`` and ``payments.csv``; returns the true kind of every account, which the bank does not know."""
+    """``accounts.csv`` and ``payments.csv`` of October, and both of November, when one account in ten is new and one payment in
+    ten another; returns the true kind of every account, which the bank does not know."""
     rng = np.random.default_rng(seed)
-    rings = max(1, round(accounts * FRAUD / RING))
-    ring = min(RING, accounts // 4)
-    order = rng.permutation(accounts)
-    members = order[: rings * ring].reshape(rings, ring)
-    bad = np.zeros(accounts, dtype=bool)
+    people = accounts + round(RENEWED * accounts)
+    rings = max(1, round(people * FRAUD / RING))
+    ring = min(RING, people // 4)
+    members = rng.permutation(people)[: rings * ring].reshape(rings, ring)
+    bad = np.zeros(people, dtype=bool)
     bad[members] = True
-    shops = rng.choice(accounts, max(2, accounts // 200), replace=False)
-    popular = shops[(3 * rng.pareto(1.2, 2 * accounts)).astype(np.int64) % len(shops)]
+    shops = rng.choice(people, max(2, people // 200), replace=False)
+    popular = shops[(3 * rng.pareto(1.2, 2 * people)).astype(np.int64) % len(shops)]
     payments = [
-        rng.integers(accounts, size=(2, 3 * accounts)),
-        np.stack([rng.integers(accounts, size=2 * accounts), popular]),
+        rng.integers(people, size=(2, 3 * people)),
+        np.stack([rng.integers(people, size=2 * people), popular]),
         np.stack([np.repeat(members, 20, axis=1).ravel(), rng.permuted(np.tile(members, 20), axis=1).ravel()]),
     ]
     source, target = np.concatenate(payments, axis=1)
     columns = {
-        "age": np.clip(rng.normal(45, 15, accounts), 18, 100).round(),
-        "balance": np.clip(rng.lognormal(7, 1, accounts) * (1 + 0.2 * bad), 0, 50_000).round(2),
+        "age": np.clip(rng.normal(45, 15, people), 18, 100).round(),
+        "balance": np.clip(rng.lognormal(7, 1, people) * (1 + 0.2 * bad), 0, 50_000).round(2),
         "payments": np.clip(rng.poisson(12 + 3 * bad), 0, 100),
-        "abroad": np.clip(rng.beta(2, 8, accounts) + 0.02 * bad, 0, 1).round(3),
-        "years": np.clip(rng.exponential(4, accounts) / (1 + 0.35 * bad), 0, 40).round(1),
+        "abroad": np.clip(rng.beta(2, 8, people) + 0.02 * bad, 0, 1).round(3),
+        "years": np.clip(rng.exponential(4, people) / (1 + 0.35 * bad), 0, 40).round(1),
     }
-    names = np.array([f"AC{number:06d}" for number in rng.permutation(accounts)])
+    names = np.array([f"AC{number:06d}" for number in rng.permutation(people)])
     kinds = np.where(bad, "fraud", "fine")
-    known = rng.random(accounts) < LABELLED
-    with (folder / "accounts.csv").open("w", newline="") as file:
-        rows = zip(names, np.where(known, kinds, ""), *(values.tolist() for values in columns.values()), strict=True)
-        csv.writer(file).writerows([("account", "kind", *columns), *rows])
-    with (folder / "payments.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("payer", "payee"), *zip(names[source], names[target], strict=True)])
+    told = np.where(rng.random(people) < LABELLED, kinds, "")
+    drawn = rng.random(source.size)
+    first = (drawn >= RENEWED) & (source < accounts) & (target < accounts)  # the last accounts are opened in November
+    for month, there, paid in (("", accounts, first), ("november-", people, drawn < 1 - RENEWED)):
+        rows = [("account", "kind", *columns)]
+        rows += zip(names[:there], told[:there], *(values[:there].tolist() for values in columns.values()), strict=True)
+        pairs = [("payer", "payee"), *zip(names[source[paid]], names[target[paid]], strict=True)]
+        for name, lines in ((f"{month}accounts.csv", rows), (f"{month}payments.csv", pairs)):
+            with (folder / name).open("w", newline="") as file:
+                csv.writer(file).writerows(lines)
     return dict(zip(names.tolist(), kinds.tolist(), strict=True))
+
+
+def read_tables(folder: Path, month: str = "") -> Path:
+    """The graph of a month, made of its two tables."""
+    out = folder / f"{month}bank.npz"
+    tables = ("--edges", folder / f"{month}payments.csv", "--nodes", folder / f"{month}accounts.csv", "--id", "account")
+    columns = ("--label", "kind=fine|fraud", "--features", FEATURES)
+    print(graphveil("import", *tables, *columns, "--out", out).strip())
+    return out
 
 
 def reached(predictions: Path, truth: dict[str, str]) -> tuple[float, float]:
@@ -155,6 +170,27 @@ def work(folder: Path, truth: dict[str, str], accounts: int) -> None:
     print("\n" + graphveil("budget", "show", book, "--plot", folder / "budget.svg").strip())
 
 
+def next_month(folder: Path, truth: dict[str, str]) -> None:
+    """November: new accounts are scored at once by October's model; a second run takes over what October released."""
+    data, october, november = read_tables(folder, "november-"), folder / "october", folder / "november"
+    asked = ("--data", data, "--only", "unlabelled", "--of-class", "fraud")
+    at_once = json.loads(graphveil("predict", october, *asked, "--json"))
+    graphveil("predict", october, *asked, "--out", folder / "trial.csv")
+    people = at_once["people"]
+    print(
+        f"October's model on November's export: {people['known']} accounts known by id, {people['new']} new", end="; "
+    )
+    print(f"fraud found without retraining: {reached(folder / 'trial.csv', truth)[1]:.1f} %")
+    trained = graphveil("train", "auto", "--data", data, "--previous", october, "--budget", folder / "book.db",
+                        "--class-weights", "fraud=3", "--no-evaluate", "--out", november)  # fmt: skip
+    print("\n".join(line for line in trained.splitlines() if line.startswith(("after ", "people ", "  Together"))))
+    found = folder / "predictions-november.csv"
+    graphveil("predict", november, *asked, "--out", found)
+    print(f"fraud found with November's run: {reached(found, truth)[1]:.1f} %")
+    graphveil("certificate", november, "--html", folder / "certificate-november.html")
+    print("\n" + graphveil("budget", "show", folder / "book.db", "--plot", folder / "budget.svg").strip())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--accounts", type=int, default=50_000)
@@ -166,12 +202,14 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     truth = write_tables(folder, asked.accounts)
-    tables = ("--edges", folder / "payments.csv", "--nodes", folder / "accounts.csv", "--id", "account")
-    columns = ("--label", "kind=fine|fraud", "--features", FEATURES)
-    print(graphveil("import", *tables, *columns, "--out", folder / "bank.npz").strip())
+    read_tables(folder)
     compare(folder, truth)
     work(folder, truth, asked.accounts)
-    print(f"\nin {folder}: bank.npz, october/, predictions.csv, certificate.html, book.db, budget.svg")
+    print("\nNovember")
+    next_month(folder, truth)
+    print(
+        f"\nin {folder}: bank.npz, october/, predictions.csv, certificate.html, the same of november, book.db, budget.svg"
+    )
     print(f"{time.perf_counter() - started:.0f} s")
 
 

@@ -19,59 +19,6 @@ def refused(result, *words):
         assert word in lines[0], lines[0]
 
 
-@pytest.mark.parametrize("epsilon", ["-1", "0", "nan", "much"])
-def test_epsilon_must_be_a_positive_number(graphveil, graph_file, epsilon):
-    refused(graphveil(*TRAIN, "--data", graph_file, "--epsilon", epsilon), "epsilon")
-
-
-@pytest.mark.parametrize("delta", ["-1", "0", "nan", "1", "7"])
-def test_delta_must_lie_between_zero_and_one(graphveil, graph_file, delta):
-    refused(graphveil(*TRAIN, "--data", graph_file, "--epsilon", 1, "--delta", delta), "delta")
-
-
-@pytest.mark.parametrize(
-    ("flags", "word"),
-    [
-        (("dp-mlpp", "--epsilon", 1), "dp-mlp"),
-        (("dp-mlp", "--epsilon", 1, "--level", "galaxy"), "galaxy"),
-        (("dp-mlp", "--epsilon", 1, "--adjacency", "friends"), "friends"),
-        (("dp-mlp", "--epsilon", 1, "--relation", "maybe"), "maybe"),
-        (("dp-mlp", "--epsilon", 1, "--mode", "fast"), "fast"),
-        (("dp-mlp", "--epsilon", 1, "--set", "depth=4"), "depth"),
-        (("dp-mlp", "--epsilon", 1, "--set", "steps"), "key=value"),
-        (("dp-mlp", "--epsilon", 1, "--set", "steps=many"), "steps"),
-        (("dp-mlp", "--epsilon", 1, "--set", "clip=NaN"), "clip"),
-        (("dp-mlp", "--epsilon", 1, "--speed", "9"), "--speed"),
-        (("dp-mlp", "--epsilon", 1, "--set", "network=paper", "--set", "batch_size=0"), "batch_size"),
-        (("dp-mlp", "--epsilon", 1, "--set", "learning_rate=-1"), "learning_rate"),
-        (("dp-mlp", "--epsilon", 1, "--set", "steps=" + "9" * 400), "steps"),
-        (("dp-mlp", "--epsilon", "1e-15", "--delta", "1e-15"), "epsilon"),
-        (("gap", "--epsilon", 1, "--level", "edge", "--set", "dropout=2"), "dropout"),
-        (("gap", "--epsilon", 1, "--level", "edge", "--directed", "--adjacency", "edge-undirected"), "contradicts"),
-        (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor", "--k", "9" * 400), "k must"),
-        (("dp-mlp",), "--epsilon"),
-        (("dp-mlp", "--epsilon", 1, "--level", "k-neighbor"), "--k"),
-        (("ballot", "--epsilon", 1, "--level", "k-neighbor", "--k", "0"), "k of at least 1"),
-        (("dp-mlp", "--epsilon", 1, "--k", "2"), "--k"),
-        (("dp-mlp", "--epsilon", 1, "--directed"), "--directed"),
-        (("dp-mlp", "--epsilon", 1, "--adjacency", "bounded-degree"), "max_degree"),
-        (("dp-mlp", "--epsilon", 1, "--seed", "-4"), "seed"),
-        (("gap", "--epsilon", 1, "--adjacency", "node"), "does not cover"),
-        (("gap", "--epsilon", 1, "--level", "k-neighbor", "--k", 1, "--relation", "replace"), "does not cover"),
-        (("gap", "--epsilon", 1, "--level", "edge", "--relation", "replace"), "relation"),
-        (("mlp", "--epsilon", 1, "--level", "node"), "does not cover"),
-        (("mlp", "--epsilon", 1, "--level", "none"), "--epsilon"),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
-)
-def test_unknown_or_impossible_options_are_refused(graphveil, graph_file, flags, word):
-    refused(graphveil("train", *flags, "--data", graph_file), word)
-
-
-def test_an_unknown_data_set_names_close_ones(graphveil):
-    refused(graphveil(*TRAIN, "--data", "corra", "--epsilon", 1), "corra", "cora")
-
-
 def edit(path, **changes):
     """The graph file with some arrays replaced, written without any check."""
     arrays = dict(read_arrays(path)) | changes
@@ -165,13 +112,6 @@ def test_a_bad_option_is_found_before_anything_is_spent(graphveil, graph_file, t
         graphveil("train", "dp-mlp", "--data", graph_file, "--epsilon", 1, "--set", "clip=0", "--out", tmp_path / "run")
     )
     assert not (tmp_path / "run").exists()
-
-
-def test_plan_without_sizes_and_commands_without_arguments_are_refused(graphveil):
-    refused(graphveil("plan", "gap", "--level", "node", "--epsilon", 2), "--nodes")
-    refused(graphveil("plan", "gap", "--nodes", 0, "--features", 3, "--classes", 2, "--epsilon", 2), "nodes")
-    refused(graphveil("train"))
-    refused(graphveil("trian"))
 
 
 def warned(result, *words):

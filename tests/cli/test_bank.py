@@ -1,4 +1,4 @@
-"""The bank's walkthrough, small: tables, a charged run, predictions with ids, certificate page, budget book."""
+"""The bank's walkthrough, small: tables, a charged run, predictions with ids, certificate page, budget book; and November."""
 
 import csv
 import runpy
@@ -12,11 +12,9 @@ BANK = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "bank.py"))
 
 
 @pytest.fixture
-def bank(tmp_path, graphveil):
+def bank(tmp_path):
     truth = BANK["write_tables"](tmp_path, 800)
-    tables = ("--edges", tmp_path / "payments.csv", "--nodes", tmp_path / "accounts.csv", "--id", "account")
-    columns = ("--label", "kind=fine|fraud", "--features", BANK["FEATURES"])
-    assert graphveil("import", *tables, *columns, "--out", tmp_path / "bank.npz")[0] == 0
+    BANK["read_tables"](tmp_path)
     return tmp_path, truth
 
 
@@ -36,6 +34,17 @@ def test_from_tables_to_predictions_certificate_and_book(bank, capsys):
     said = capsys.readouterr().out
     assert "who has a label decides" in said
     assert 0 <= BANK["reached"](folder / "predictions.csv", truth)[1] <= 100
+    BANK["next_month"](folder, truth)
+    said = capsys.readouterr().out
+    assert "800 accounts known by id, 80 new" in said and "what it released is averaged in" in said
+    with (folder / "predictions-november.csv").open() as file:
+        later = {row["node"] for row in csv.DictReader(file)}
+    assert later > unlabelled and len(later - unlabelled) <= 80
+    with BudgetBook(folder / "book.db") as book:
+        (account,) = book.accounts()
+        assert book.verify() == [] and len(account.charges) == 2 and 5.3 < account.spent < 5.8
+    assert f"epsilon {account.spent:.6g} together" in said
+    assert "Together with the runs before" in (folder / "certificate-november.html").read_text()
 
 
 def test_rings_pay_each_other(bank):

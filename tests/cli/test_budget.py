@@ -1,9 +1,12 @@
 """``graphveil budget`` and ``train --budget``: runs are charged, refused, shown and checked."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from graphveil.errors import InputError
+from graphveil.experiments.run import Run
 from graphveil.privacy.budget import BudgetBook
 
 RUN = ("train", "dp-mlp", "--adjacency", "record", "--on-bad-rows", "zero", "--set", "steps=2", "--no-evaluate")
@@ -69,27 +72,6 @@ def test_who_stops_a_run_is_told_what_it_cost(graphveil, graph_file, book, monke
     assert "nothing was written" in graphveil(*RUN, "--data", graph_file, "--epsilon", 2)[2]
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (("init", "new.db", "--epsilon", "4"), "needs --delta, or --nodes"),
-        (("init", "new.db", "--epsilon", "-4", "--nodes", "10"), "epsilon must be positive"),
-        (("init", "new.db", "--epsilon", "4", "--nodes", "10", "--level", "local"), "--level local takes no --epsilon"),
-        (("init", "new.db", "--epsilon", "4", "--nodes", "10", "--level", "nod"), "nod"),
-        (("init", "no/folder/new.db", "--epsilon", "4", "--nodes", "10"), "there is no folder"),
-        (("open", "BOOK", "--epsilon", "9", "--nodes", "10", "--adjacency", "record"), "never changed"),
-        (("show", "none.db"), "there is no budget book"),
-        (("show", "BOOK", "--plot", "x.bmp"), "--plot writes"),
-        (("export", "BOOK", "--out", "x.xml"), ".json, .jsonl or .csv"),
-        (("verify", "BOOK", "--run", "nowhere"), "does not exist"),
-    ],
-)
-def test_wrong_input_is_one_line(graphveil, book, arguments, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = graphveil("budget", *(book if argument == "BOOK" else argument for argument in arguments))
-    assert code == 2 and said in err and err.count("\n") == 1
-
-
 def test_a_book_counts_what_a_curator_spends(graphveil, graph_file, book):
     local = ("--level", "local", "--features-epsilon", 3, "--labels-epsilon", 1, "--edges-epsilon", "raw")
     code, _, err = graphveil("train", "lpgnn", "--data", graph_file, *local, "--budget", book)
@@ -132,3 +114,13 @@ def test_books_are_asked_for_before_anything_runs(graphveil, graph_file, tmp_pat
     flags = ("--methods", "dp-mlp", "--data", graph_file, "--epsilons", "1", "--seeds", 1)
     code, _, err = graphveil("compare", *flags, "--budget", tmp_path / "none.db", "--out", tmp_path / "r.sqlite")
     assert code == 2 and "there is no budget book" in err and not (tmp_path / "r.sqlite").exists()
+
+
+@pytest.mark.parametrize("attack", ["membership", "lsa2"])
+def test_models_that_an_attack_fits_are_not_charged_so_they_are_refused(attack, book):
+    promise = {"level": "node", "adjacency": "record", "relation": "zero-out", "epsilon": 1.0}
+    run = Run("dp-mlp", "sound", {}, {"name": "cora"}, None, promise, 0, attacks=({"name": attack},))
+    with pytest.raises(InputError, match=f"attack {attack} fits further models on the same people"):
+        run.charged_to(str(book))
+    watched = replace(run, attacks=({"name": "link-teller"},))
+    assert watched.charged_to(str(book)).budget == str(book)

@@ -50,17 +50,3 @@ def test_advice_on_a_screen_as_json_and_as_markdown(graphveil, tmp_path):
     assert code == 0 and "method    roster" in out and len(out.splitlines()) <= 24
     assert "| 4 | 4 | 70 % |" in (tmp_path / "advice.md").read_text()
     assert json.loads(graphveil("advise", *flags, "--json")[1])["promise"] == "node / record / zero-out"
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        ((), "advise asks at a terminal"),
-        (("--protect", "me"), "--protect takes person, traces"),
-        (("--protect", "person", "--public-predictions", "perhaps"), "takes yes or no"),
-        (("--protect", "person", "--runs", "0"), "runs must be a whole number"),
-    ],
-)
-def test_wrong_answers_are_one_line(graphveil, flags, said):
-    code, _, err = graphveil("advise", *flags)
-    assert code == 2 and said in err and err.count("\n") == 1

@@ -1,8 +1,10 @@
 """What is committed under docs/results comes out of the committed rows: a stale page, picture or table turns red here."""
 
 import re
+import runpy
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from graphveil.report.pages import BLOCK
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 MOST = 1 << 20  # bytes of a committed file of rows
-NAMES = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem != "mutants")
+BY_SCRIPT = ("mutants", "months")
+NAMES = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem not in BY_SCRIPT)
 
 
 def asked_for(name, seeds):
@@ -99,3 +102,14 @@ def test_committed_rows_are_runs_of_their_specification_or_paper(name):
     trained = {key for row in rows if row["kind"] == TRAINING for key in seeds if key[0] == row["label"]}
     few = [key for key in trained if len(seeds[key]) < 2]
     assert not few, f"figures of a single seed: {few[:3]}"
+
+
+def test_committed_rows_of_two_months_are_those_of_their_script():
+    script = runpy.run_path(str(ROOT / "benchmarks" / "months.py"))
+    rows = read_rows(RESULTS / "months.jsonl")
+    seeds = {row["seed"] for row in rows}
+    parts = (script["METHODS"], script["DATA"], seeds, script["TOTALS"], script["ARMS"])
+    assert {row["id"] for row in rows} == {script["identifier"](*asked) for asked in product(*parts)}
+    assert len(seeds) >= 5 and min(seeds) >= 500  # constants were chosen on seeds 0 to 4
+    for row in rows:
+        assert row["epsilon"] <= row["epsilon_target"] * (1 + 1e-9) and row["epsilon"] > 0.999 * row["epsilon_target"]

@@ -54,6 +54,13 @@ class HelpfulGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            error.message += f" Known are: {', '.join(self.list_commands(ctx))}."
+            raise
+
 
 class AllCommands(HelpfulGroup):
     """The commands of ``graphveil``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from graphveil.cli import options as opt
 from graphveil.cli.app import PLAIN, HelpfulGroup
+from graphveil.cli.flags import spread
 from graphveil.cli.options import flag
 from graphveil.errors import InputError
 
@@ -19,14 +21,30 @@ if TYPE_CHECKING:
 
 budget = typer.Typer(cls=HelpfulGroup, **PLAIN)
 Book = Annotated[Path, typer.Argument(metavar="BOOK", help="The file of the book, such as book.db.")]
-Level = Annotated[str, flag("--level", "edge, k-neighbor or node.")]
-Epsilon = Annotated[float, flag("--epsilon E", "The total of all runs.")]
-Delta = Annotated[float | None, flag("--delta D", "Of the total; default: from the number of --nodes.")]
-Nodes = Annotated[int | None, flag("--nodes N", "How many people there are at most; delta is 10^-ceil(log10 N) then.")]
-K = Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")]
-Adjacency = Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")]
-Relation = Annotated[str | None, flag("--relation R", "zero-out (default) or replace.")]
-MaxDegree = Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")]
+
+
+@dataclass(frozen=True)
+class TotalFlags:
+    """The total that is promised for all runs, and under which notion."""
+
+    epsilon: Annotated[float, flag("--epsilon E", "The total of all runs.")]
+    level: Annotated[str, flag("--level", "edge, k-neighbor or node.")] = "node"
+    delta: Annotated[float | None, flag("--delta D", "Of the total; default: from the number of --nodes.")] = None
+    nodes: Annotated[
+        int | None, flag("--nodes N", "How many people there are at most; delta is 10^-ceil(log10 N) then.")
+    ] = None
+    k: Annotated[int | None, flag("--k K", "Edges per person protected at k-neighbor level.")] = None
+    adjacency: Annotated[str | None, flag("--adjacency A", "record, bounded-degree or node (node level).")] = None
+    relation: Annotated[str | None, flag("--relation R", "zero-out (default) or replace.")] = None
+    max_degree: Annotated[int | None, flag("--max-degree D", "The degree promise of bounded-degree.")] = None
+
+    def promise(self) -> Promise:
+        from graphveil.privacy.promise import Promise
+
+        asked = Promise.parse(**{name: value for name, value in vars(self).items() if name != "nodes"})
+        if self.delta is None and self.nodes is None:
+            raise InputError("a total needs --delta, or --nodes for the default (below one in so many people)")
+        return asked if self.nodes is None else asked.with_default_delta(self.nodes)
 
 
 @budget.callback()
@@ -34,64 +52,26 @@ def group() -> None:
     """Keep the budget of a data set over many runs: reserve, settle, refuse, prove."""
 
 
-def _promise(
-    level: str,
-    epsilon: float,
-    delta: float | None,
-    nodes: int | None,
-    k: int | None,
-    adjacency: str | None,
-    relation: str | None,
-    max_degree: int | None,
-) -> Promise:
-    from graphveil.privacy.promise import Promise
-
-    asked = Promise.parse(
-        level=level, epsilon=epsilon, delta=delta, k=k, adjacency=adjacency, relation=relation, max_degree=max_degree
-    )
-    if delta is None and nodes is None:
-        raise InputError("a total needs --delta, or --nodes for the default (below one in so many people)")
-    return asked if nodes is None else asked.with_default_delta(nodes)
-
-
 @budget.command("init")
+@spread
 def init(
-    book: Book,
-    epsilon: Epsilon,
-    name: Annotated[str, flag("--name TEXT", "What the data are called.")] = "",
-    level: Level = "node",
-    delta: Delta = None,
-    nodes: Nodes = None,
-    k: K = None,
-    adjacency: Adjacency = None,
-    relation: Relation = None,
-    max_degree: MaxDegree = None,
+    book: Book, total: TotalFlags, name: Annotated[str, flag("--name TEXT", "What the data are called.")] = ""
 ) -> None:
     """Promise a total for all runs on a data set, in a new book."""
     from graphveil.privacy.budget import BudgetBook
 
-    promise = _promise(level, epsilon, delta, nodes, k, adjacency, relation, max_degree)
-    with BudgetBook.create(book, name or book.stem, promise) as made:
+    with BudgetBook.create(book, name or book.stem, total.promise()) as made:
         typer.echo("\n".join(_lines(made.accounts())))
 
 
 @budget.command("open")
-def open_account(
-    book: Book,
-    epsilon: Epsilon,
-    level: Level = "node",
-    delta: Delta = None,
-    nodes: Nodes = None,
-    k: K = None,
-    adjacency: Adjacency = None,
-    relation: Relation = None,
-    max_degree: MaxDegree = None,
-) -> None:
+@spread
+def open_account(book: Book, total: TotalFlags) -> None:
     """Promise a total under one more notion, before the first run is charged."""
     from graphveil.privacy.budget import BudgetBook
 
     with BudgetBook(book) as known:
-        known.open_account(_promise(level, epsilon, delta, nodes, k, adjacency, relation, max_degree))
+        known.open_account(total.promise())
         typer.echo("\n".join(_lines(known.accounts())))
 
 

@@ -58,7 +58,8 @@ def compare(
     promise |= {} if relation is None else {"relation": relation}
     promise |= {"k": k, "max_degree": max_degree, "delta": delta}
     budgets = {"features": features, "labels": labels, "edges": edges}
-    promise |= {part: [_budget(one) for one in opt.several(text)] for part, text in budgets.items() if text is not None}
+    asked = {part: opt.several(text) for part, text in budgets.items() if text is not None}
+    promise |= {part: [_budget(one, f"--{part}-epsilon") for one in parts] for part, parts in asked.items()}
     entries = [_method(text) for text in opt.several(methods)]
     sets = [{"name": name, "prepare": prepare, "split": split} for name in opt.several(data)]
     body: dict[str, Any] = {"name": NAME, "data": sets, "seeds": int(seeds) if seeds.isdigit() else seeds}
@@ -67,7 +68,7 @@ def compare(
     body["grids"] = [{"methods": private, "promises": [promise]}] if private else []
     body["grids"] += [{"methods": open_ones, "promises": [{"level": "none"}]}] if open_ones else []
     if epsilons is not None:
-        body["epsilons"] = [opt.number(text) for text in opt.several(epsilons)]
+        body["epsilons"] = [opt.number(text, "--epsilons") for text in opt.several(epsilons)]
     runs = expand(experiment_from(body, NAME), NAME)
     _, rows = run_all(NAME, charged(runs, budget), out, engine, resume=True)
     if csv is not None:
@@ -100,5 +101,5 @@ def _private(entry: dict[str, Any], level: str) -> bool:
     return covers or not method.card.trust.startswith("no protection")
 
 
-def _budget(text: str) -> float | str:
-    return text if text in ("raw", "withheld") else opt.number(text)
+def _budget(text: str, of: str) -> float | str:
+    return text if text in ("raw", "withheld") else opt.number(text, of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -114,7 +114,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         if name in groups:
             shown = get_type_hints(groups[name], include_extras=True)
             for field in fields(groups[name]):
-                options = {"default": field.default, "annotation": shown[field.name]}
+                required = field.default is MISSING
+                options = {"default": inspect.Parameter.empty if required else field.default}
+                options["annotation"] = shown[field.name]
                 parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **options))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))

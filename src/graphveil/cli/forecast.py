@@ -116,7 +116,7 @@ def _promised(flags: PromiseFlags, name: str, epsilons: str | None) -> tuple[Any
         asked: list[float | None] = [flags.epsilon]
     else:
         asked = (
-            [opt.number(text) for text in opt.several(epsilons or EPSILONS)]
+            [opt.number(text, "--epsilons") for text in opt.several(epsilons or EPSILONS)]
             if flags.epsilon is None
             else [flags.epsilon]
         )

@@ -39,7 +39,8 @@ Split = Annotated[
     flag(
         "--split",
         "random (75/10/15), stratified, per-class, official, inductive, labelled or paper; shares as in random:50/25/25. "
-        "auto: labelled for a file in which most nodes have no label, else random.",
+        "auto: of an .npz file in which most nodes have no label, those with one teach and the others are asked about "
+        "(labelled), which the command says; otherwise random.",
     ),
 ]
 Seed = Annotated[int | None, flag("--seed S", "Repeatable noise and split, for research only.", min=0)]
@@ -65,11 +66,12 @@ def several(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def number(text: str) -> float:
+def number(text: str, of: str) -> float:
+    """A number that the flag ``of`` takes."""
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{text!r} is not a number") from None
+        raise InputError(f"{of} takes numbers, and {text!r} is not a number") from None
 
 
 def check_picture(path: Path | None) -> None:

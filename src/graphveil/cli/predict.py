@@ -41,6 +41,7 @@ def predict(
     """Predict the class of every node; each prediction is for the eyes of that node unless its features are public."""
     from graphveil.methods.alignment import IN_ORDER
     from graphveil.methods.model import ANYBODY
+    from graphveil.methods.previous import met_again
     from graphveil.runs.load import load_model
 
     if only not in ("all", "unlabelled"):
@@ -79,7 +80,8 @@ def predict(
         order = BY_ID if ids is not None or graph is None else IN_ORDER
         order = order if model.reads_slots else OWN_FEATURES
         found = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        told = {"run": str(run), "access": access, "note": note, "rows": order, "predictions": found}
+        about = {"run": str(run), "access": access, "note": note, "rows": order, "people": met_again(model, ids)}
+        told: dict[str, Any] = about | {"predictions": found}
         _write(out, opt.as_json(told) + "\n")
         return
     opt.say(f"note: {note}")

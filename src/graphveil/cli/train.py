@@ -17,7 +17,7 @@ import typer
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags, settled
 from graphveil.cli.options import flag
-from graphveil.errors import DataWarning, InputError
+from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 from graphveil.methods.registry import AUTO
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ def train(
         Path | None,
         flag("--budget BOOK", "Charge the run to this budget book, which may refuse it ('graphveil budget')."),
     ] = None,
+    previous: Annotated[
+        Path | None,
+        flag(
+            "--previous RUN",
+            "A run on an earlier export: average in what it released, and say what both cost people who are in both. Its "
+            "promise is asked for again unless --epsilon gives another.",
+        ),
+    ] = None,
     class_weights: Annotated[
         str | None,
         flag("--class-weights NAME=W,...", "How much worse it is to miss a class; moves decisions, not the promise."),
@@ -97,18 +105,21 @@ def train(
         raise InputError(f"--mean-degree is {mean_degree:g}: give a number that is not negative")
     if budget is not None and reports is not None:
         raise InputError("--budget counts what a curator spends; reports are paid for by those who sent them")
+    if previous is not None and reports is not None:
+        raise InputError("--previous follows a curator's run on a graph; reports are sent anew (drop --previous)")
     if sign is not None and out is None:
         raise InputError("--sign signs a saved run: give --out DIR")
     from graphveil.methods.model import check_weights
 
     signer = None if sign is None else _signer(sign)  # a bad key is refused before anything is trained
     weights = {} if class_weights is None else _weights(class_weights)
+    before = None if previous is None else _before(previous)
     started = time.perf_counter()
     counts: dict[str, Any] = {}
     with opt.progress_bar() as progress:
         coins: dict[str, Any] = {"seed": seed, "progress": progress}
         if reports is None:
-            promise = flags.promise(chosen)
+            promise = flags.promise(chosen) if before is None else _promise_after(flags, chosen, before)
             chosen = settled(chosen, promise)
             if holders is not None and promise.level != "local":
                 raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
@@ -117,7 +128,7 @@ def train(
             check_weights(weights, graph.class_names, graph.classes)
             with _charged(budget, promise, out) as book:
                 promise = promise if book is None else book.completed(promise)
-                model = _on_graph(chosen, promise, graph, holders, out, book, **coins)
+                model = _on_graph(chosen, promise, graph, holders, out, book, before, **coins)
         else:
             known = None if data is None else opt.load_data(data, seed, prepare, split)
             paths = [*reports, *(further or [])]
@@ -134,6 +145,7 @@ def train(
             signer(out)
     named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
     result = describe(model, named, seconds, seed, out, None if no_evaluate else graph) | counts
+    result["previous"] = None if before is None else _followed(str(previous), before, model, graph)
     if as_json:
         opt.show(result)
     else:
@@ -145,7 +157,7 @@ def _weights(text: str) -> dict[str, float]:
     parts = [part.rpartition("=") for part in opt.several(text)]
     if not parts or not all(equals for _, equals, _ in parts):
         raise InputError(f"--class-weights takes name=weight with commas, as in fine=1,fraud=20, got {text!r}")
-    return {name: opt.number(weight) for name, _, weight in parts}
+    return {name: opt.number(weight, "--class-weights") for name, _, weight in parts}
 
 
 def _keep_receipt(path: Path, model: Model, out: Path) -> None:
@@ -155,6 +167,45 @@ def _keep_receipt(path: Path, model: Model, out: Path) -> None:
 
     with BudgetBook(path) as book:
         write_json(out / RECEIPT, book.receipt(model.certificate.to_json()["digest"]))
+
+
+def _before(run: Path) -> Model:
+    """The model of an earlier run, whose files must be what its method writes."""
+    from graphveil.runs.load import load_model
+    from graphveil.runs.verify import check_run
+
+    found = check_run(run).disagreements
+    if found:
+        raise InputError(f"--previous {run} does not verify: {found[0]}; see 'graphveil verify {run}'")
+    return load_model(run)
+
+
+def _promise_after(flags: PromiseFlags, chosen: Any, before: Model) -> Promise:
+    """The promise the flags describe; without an epsilon, that of the run before."""
+    asked = before.certificate.promise
+    if flags.level in ("local", "none"):
+        raise InputError(f"--previous follows what a curator spends under a promise; level {flags.level} has none")
+    if flags.epsilon is not None or not asked.private:
+        return flags.promise(chosen)
+    if not flags.given("mode", "settings", "cover_edges"):
+        return asked
+    return replace(flags, epsilon=asked.epsilon, delta=flags.delta or asked.delta).promise(chosen)
+
+
+def _followed(run: str, before: Model, model: Model, graph: Any) -> dict[str, Any]:
+    """What this run has of the one before, and what both cost together."""
+    from graphveil.methods.previous import met_again
+
+    last = model.certificate.earlier[-1]
+    return {
+        "run": run,
+        "certificate": last.certificate,
+        "runs_before": len(model.certificate.earlier),
+        "epsilon_before": before.certificate.epsilon,
+        "epsilon_together": model.certificate.together,
+        "taken_over": last.taken,
+        "people": met_again(before, None if graph is None else graph.ids),
+    }
 
 
 def _signer(path: Path) -> Callable[[Path], str]:
@@ -184,12 +235,15 @@ def _on_graph(
     holders: int | None,
     out: Path | None,
     book: BudgetBook | None,
+    before: Model | None,
     **coins: Any,
 ) -> Model:
     from graphveil.methods.local_method import partition
     from graphveil.methods.run_folder import open_run_folder
     from graphveil.privacy.ledger import Ledger
 
+    if before is not None:
+        coins["previous"] = before
     plan = chosen.plan(chosen.facts_for(graph, promise), promise)
     parties = {} if holders is None else {"holders": partition(graph.nodes, holders)}
     ledger = None
@@ -371,6 +425,8 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         typer.echo(f"note: {NOT_COVERED}")
     if result["note"] is not None:
         typer.echo(f"note: {result['note']}")
+    if result["previous"] is not None:
+        _show_followed(result["previous"], result["test_accuracy"] is not None)
     if result["released_accuracy"] is not None:
         typer.echo(f"released accuracy: {100 * result['released_accuracy']:.1f} % (noisy, covered by the promise)")
     if result["out"] is None:
@@ -379,6 +435,22 @@ def _show(result: dict[str, Any], certificate: str) -> None:
         private = (Path(result["out"]) / "curator").exists()
         kept = " (its folder 'curator' stays with the curator, the rest may be published)" if private else ""
         typer.echo(f"saved to {result['out']}{kept}")
+
+
+def _show_followed(told: dict[str, Any], scored: bool) -> None:
+    people = told["people"]
+    start = "what it released is averaged in" if told["taken_over"] else "started anew, only its cost is counted in"
+    typer.echo(f"after {told['run']}: {start}")
+    if people is not None:
+        met = "{known} people known by id, {new} new, {left} have left".format(**people)
+        typer.echo(f"after {told['run']}: {met} {FOR_THE_OPERATOR}")
+    together = told["epsilon_together"]
+    bound = "no finite epsilon" if together is None else f"epsilon {together:.6g}"
+    typer.echo(f"people who were in all {told['runs_before'] + 1} runs: {bound} together")
+    if scored and told["taken_over"]:
+        typer.echo(
+            "note: whoever is scored here may have taught the run before; accuracies flatter if the split has changed"
+        )
 
 
 def _percent(value: float | None) -> str:

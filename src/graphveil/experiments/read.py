@@ -38,7 +38,7 @@ def read_table(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
+        raise InputError(f"{path} does not exist; give a specification, .yaml or .toml (docs/experiments.md)") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     if path.suffix == ".toml":

@@ -16,6 +16,8 @@ from graphveil.privacy.promise import Promise
 
 TRAINING, AUDIT, CHECKS, REPORTS, FORECAST = "training", "audit", "cross-checks", "reports", "forecast"
 
+FIT_MODELS = frozenset({"lsa2", "membership"})  # attacks that train models of their own on the private graph
+
 
 @dataclass(frozen=True)
 class Run:
@@ -51,6 +53,11 @@ class Run:
         """The same run, paid for by this budget book; refused where a book cannot count it."""
         if self.kind != TRAINING or self.candidates or self.promise["level"] in ("local", "none"):
             raise InputError(f"--budget counts single trainings of a curator, and {self.label or self.method} is none")
+        if further := sorted({entry["name"] for entry in self.attacks} & FIT_MODELS):
+            raise InputError(
+                f"--budget counts one training per run, and attack {', '.join(further)} fits further models on the same people: "
+                "run it in a sweep of its own, without --budget, and keep its figures to yourself"
+            )
         return replace(self, budget=book)
 
     @property

@@ -20,7 +20,7 @@ from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
 
 IN_ORDER = "these data have no ids: rows are taken in the order of training, which nothing can check"
 NEWCOMERS = (
-    "some ids are not in the training data: these people are scored as newcomers, by their own features and list"
+    "{} of {} ids are not in the training data: these people are scored as newcomers, by their own features and list"
 )
 NOT_ALIGNED = (
     "these data have ids, and the run has none to align them with (it was trained without ids, or its folder 'curator' is "
@@ -46,17 +46,22 @@ class Order:
 
         ``newcomers``: others may be among them, and get the slots after those, in their order; and some may have left.
         """
-        number = {digest: slot for slot, digest in enumerate(self.digests)}
-        slots = np.array([number.get(_digest(name, self.key), -1) for name in ids], dtype=np.int64)
+        slots = self.places_of(ids)
         new = np.flatnonzero(slots < 0)
         if newcomers and 0 < len(new) < len(slots):  # if nobody is known these are other people, or other ids
-            warnings.warn(f"{NEWCOMERS}, first row {new[0]} {FOR_THE_OPERATOR}", DataWarning, stacklevel=6)
+            said = NEWCOMERS.format(len(new), len(slots))
+            warnings.warn(f"{said}, first row {new[0]} {FOR_THE_OPERATOR}", DataWarning, stacklevel=6)
             slots[new] = len(self.digests) + np.arange(len(new))
         if (slots < 0).any():
             raise InputError(
                 f"the id of row {int((slots < 0).argmax())} is not in the training data: the releases have no row for this person"
             )
         return slots
+
+    def places_of(self, ids: Iterable[str]) -> np.ndarray:
+        """The slot of everybody in these data, and -1 of those who were not there."""
+        number = {digest: slot for slot, digest in enumerate(self.digests)}
+        return np.array([number.get(_digest(name, self.key), -1) for name in ids], dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
         return {"key": self.key.hex(), "digests": list(self.digests)}

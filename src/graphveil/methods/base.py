@@ -14,6 +14,7 @@ from graphveil.graph import Graph
 from graphveil.methods.card import Card
 from graphveil.methods.model import Model, Predictor
 from graphveil.methods.options import Options, refuse_unknown
+from graphveil.methods.previous import Following, Previous, follow
 from graphveil.methods.registry import SOUND, VERBS, method_class
 from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.curator import Curator, Tape
@@ -124,6 +125,16 @@ class PrivateMethod(Options):
         """The algorithm: everything private goes through the curator, ``coins`` are public."""
         raise NotImplementedError
 
+    def takes(self, predictor: Predictor, promise: Promise) -> bool:
+        """Whether :meth:`learn_on` can take over what this predictor of the same method holds."""
+        return False
+
+    def learn_on(
+        self, previous: Previous, curator: Curator, coins: np.random.Generator, progress: Progress
+    ) -> Predictor:
+        """:meth:`learn`, taking over what an earlier run released and nothing else of it (``previous.py``)."""
+        raise NotImplementedError
+
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         """The predictor saved as ``config`` and ``arrays``."""
         restored: Predictor = self.predictor.restore(config, arrays)
@@ -171,11 +182,14 @@ class PrivateMethod(Options):
         tape: Tape | None = None,
         plan: Plan | None = None,
         budget: BudgetBook | None = None,
+        previous: Model | None = None,
     ) -> Model:
         """Train on a PyG ``Data`` object under ``promise``; noise comes from the operating system unless ``seed`` is given.
 
         ``plan``: what :meth:`plan` gave for the same facts and promise, where it is at hand. ``budget``: the book of the data
-        set, which admits the run or refuses it before anything private is read.
+        set, which admits the run or refuses it before anything private is read. ``previous``: the model of an earlier export;
+        methods that can take over what it released do so, and the certificate says what both cost people who are in both
+        (``previous.py``).
         """
         if not isinstance(data, Graph) and getattr(data, "y", 0) is None:
             raise InputError(
@@ -185,11 +199,12 @@ class PrivateMethod(Options):
         promise = promise if budget is None else budget.completed(promise)
         plan = self.planned(PublicFacts.of(graph), promise, plan)
         ledger = ledger or Ledger()
+        following = Following(None, ()) if previous is None else follow(self, previous, graph, plan.promise)
         if budget is None:
-            return self._learnt(graph, plan, ledger, seed, progress, tape)
+            return self._learnt(graph, plan, ledger, seed, progress, tape, following)
         reservation = budget.reserve(plan, method=self.name, mode=self.mode, seeded=seed is not None)
         try:
-            model = self._learnt(graph, plan, ledger, seed, progress, tape)
+            model = self._learnt(graph, plan, ledger, seed, progress, tape, following)
         except BaseException:
             reservation.give_up(ledger.entries)
             raise
@@ -197,14 +212,25 @@ class PrivateMethod(Options):
         return model
 
     def _learnt(
-        self, graph: Graph, plan: Plan, ledger: Ledger, seed: int | None, progress: Progress | None, tape: Tape | None
+        self,
+        graph: Graph,
+        plan: Plan,
+        ledger: Ledger,
+        seed: int | None,
+        progress: Progress | None,
+        tape: Tape | None,
+        following: Following,
     ) -> Model:
         curator = self.curator(graph, plan, Noise(seed), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
-        predictor = self.learn(curator, coins, progress or silent)
+        if following.taken is None:
+            predictor = self.learn(curator, coins, progress or silent)
+        else:
+            predictor = self.learn_on(following.taken, curator, coins, progress or silent)
         public, assumptions = self.statements(plan)
-        assumptions = (*(f"{TAKEN_AS_PUBLIC}: {note}" for note in graph.notes), *assumptions)
-        model = self.certified(predictor, plan, ledger.entries, public=public, assumptions=assumptions, seed=seed)
+        notes = (f"{TAKEN_AS_PUBLIC}: {note}" for note in (*graph.notes, *following.notes))
+        told = {"public": public, "assumptions": (*notes, *assumptions), "seed": seed, "earlier": following.earlier}
+        model = self.certified(predictor, plan, ledger.entries, **told)
         return model.ordered_by(graph.ids).naming(graph.class_names)
 
     def certified(self, predictor: Predictor, plan: Plan, releases: Iterable[Release], **told: Any) -> Model:

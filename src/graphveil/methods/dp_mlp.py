@@ -24,6 +24,7 @@ from graphveil.methods.common.trainer import FullBatch, PaperBatches, private_tr
 from graphveil.methods.mlp import Mlp, NetworkPredictor, PaperNetwork
 from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, Positive
+from graphveil.methods.previous import Previous
 from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -76,6 +77,14 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
             return learn_own(curator, self.learning_rate, progress)
         train = private_trainer(curator, lambda: learn.Adam(self.paper_learning_rate), progress)
         return self.train_network("gradient", curator.facts, train, coins)
+
+    def learn_on(
+        self, previous: Previous, curator: Curator, coins: np.random.Generator, progress: Progress
+    ) -> Predictor:
+        return learn_own(curator, self.learning_rate, progress, previous=previous)
+
+    def takes(self, predictor: Predictor, promise: Promise) -> bool:
+        return self.network == "own" and isinstance(predictor, OwnPredictor) and not records_are_public(promise)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         return (OwnPredictor if config["kind"] == "own" else NetworkPredictor).restore(config, arrays)

@@ -104,10 +104,11 @@ class LocalMethod(PrivateMethod):
         tape: Tape | None = None,
         plan: Plan | None = None,
         budget: BudgetBook | None = None,
+        previous: Model | None = None,
         holders: np.ndarray | None = None,
     ) -> Model:
         """Collect and learn under a ``Local`` promise; ``holders`` names who keeps each vertex (default: one holder)."""
-        if budget is not None:
+        if budget is not None or previous is not None:
             raise InputError(f"{self.name} has no curator: its reports are paid for by those who send them")
         if tape is not None:
             raise InputError(

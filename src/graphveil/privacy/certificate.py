@@ -16,8 +16,10 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Stated
+from graphveil.privacy.budget.charge import Charge
 from graphveil.privacy.certificate_schema1 import upgraded
 from graphveil.privacy.certificate_text import html, lines
+from graphveil.privacy.earlier import EarlierRun, together
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.local import LIST_ENTRY, SEEDED_REPORTS, VERTEX, Local
 from graphveil.privacy.plan import Gap, Plan, Release, finite, total_mu
@@ -35,7 +37,8 @@ class Certificate:
     its label, one entry of one contact list, one undirected edge wherever it is reported). ``epsilon`` is what can be proved
     (``None``: no finite bound), ``epsilon_claimed`` what the method's paper would say; the two are equal in sound mode.
     ``implied`` holds further consequences of the same releases, ``weaker`` the kinds of records that the promise covers only
-    under another adjacency, ``holders`` how many vertices each holder of a local collection reports.
+    under another adjacency, ``holders`` how many vertices each holder of a local collection reports. ``earlier`` are the runs on
+    earlier exports that this one follows, ``together`` what all of them cost whoever was in every one.
     """
 
     method: str
@@ -56,6 +59,8 @@ class Certificate:
     seed: int | None = None
     weaker: Mapping[str, Adjacency] = field(default_factory=dict)
     holders: Mapping[str, int] = field(default_factory=dict)
+    earlier: tuple[EarlierRun, ...] = ()
+    together: float | None = None
 
     @classmethod
     def of(cls, plan: Plan, releases: tuple[Release, ...], **told: Any) -> Certificate:
@@ -82,6 +87,7 @@ class Certificate:
             gaps=plan.gaps,
             implied=implied(plan, releases),
             weaker=plan.weaker,
+            together=_together(plan, told.get("earlier", ())),
             **told,
         )
 
@@ -126,7 +132,8 @@ class Certificate:
         return (*self.promise.warnings, *unbounded)
 
     def to_json(self) -> dict[str, Any]:
-        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "holders"}
+        unsaid = ("holders",) if self.earlier else ("holders", "earlier", "together")
+        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in unsaid}
         body = {"schema": SCHEMA, **{name: _plain(value) for name, value in told.items()}}
         if isinstance(self.promise, Local):
             each = self.per_holder
@@ -152,6 +159,8 @@ class Certificate:
                 "assumptions": tuple(body["assumptions"]),
                 "weaker": {kind: Adjacency(name) for kind, name in body["weaker"].items()},
                 "holders": {name: entry["vertices"] for name, entry in body.get("holders", {}).items()},
+                "earlier": tuple(EarlierRun.from_json(entry) for entry in body.get("earlier", ())),
+                "together": body.get("together"),
             }
             return cls(**{name: read[name] if name in read else body[name] for name in cls.__dataclass_fields__})
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -168,7 +177,7 @@ def _plain(value: Any) -> Any:
     """A field of a certificate as JSON has it."""
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, (PublicFacts, Promise, Release)):
+    if isinstance(value, (PublicFacts, Promise, Release, EarlierRun)):
         return value.to_json()
     return asdict(value) if isinstance(value, Gap) else dict(value) if isinstance(value, Mapping) else value
 
@@ -178,6 +187,13 @@ def paid(plan: Plan, releases: tuple[Release, ...]) -> dict[str, float]:
     if plan.promise.level is Level.NONE:
         return {}
     return dict.fromkeys(plan.kinds, plan.epsilon()) if plan.adaptive else plan.costs(releases)
+
+
+def _together(plan: Plan, earlier: tuple[EarlierRun, ...]) -> float | None:
+    """What this run and all before it cost; nothing where there are none, or no finite bound."""
+    if not earlier:
+        return None
+    return finite(together(plan.promise, Charge.of_plan(plan, plan.promise.target_delta), earlier))
 
 
 def implied(plan: Plan, releases: tuple[Release, ...]) -> dict[str, float | None]:

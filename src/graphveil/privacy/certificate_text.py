@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.plan import Release
 
 LOUD = ("Gap", "BUT", "WARNING", "!!!!")
+CHOSEN = "this counts on epsilons that were not chosen by looking at earlier results; a budget book holds without that"
 SEEDED = "seeded: not for release (anyone who knows the seed can subtract the noise)"
 
 
@@ -33,6 +34,7 @@ def lines(certificate: Certificate) -> list[str]:
         found.append(f"  Claimed     epsilon {claimed} by the paper's own accounting")
     found += [f"  Gap {gap.code:<7} {gap.text}" for gap in certificate.gaps]
     found += [f"              {name}: {shown(value, False)}" for name, value in certificate.implied.items()]
+    found += [f"  {'Together' if first else '':<10}  {line}" for first, line in _marked(following_words(certificate))]
     found += _releases(certificate, local)
     found += [f"              {line}" for line in certificate.public]
     found += [f"  Terms       {line}" for line in certificate.assumptions]
@@ -62,6 +64,29 @@ def promise_words(promise: Promise) -> str:
     )
     named = f"level {promise.level}, adjacency {promise.adjacency}, relation {promise.relation}{extra}"
     return f"{named}; epsilon {promise.epsilon:g}, delta {promise.delta:g}"
+
+
+def following_words(certificate: Certificate) -> list[str]:
+    """What this run and those before it cost people who were in all of them; nothing where it follows none."""
+    earlier = certificate.earlier
+    if not earlier:
+        return []
+    runs = "this run and the one before" if len(earlier) == 1 else f"this run and the {len(earlier)} before"
+    found = [
+        f"epsilon {shown(certificate.together, True)} at delta {certificate.delta:g} for people who were in {runs}; "
+        "their noise is composed, epsilons are not added"
+    ]
+    for run in earlier:
+        found.append(f"before: {run.method}, {promise_words(run.promise)}; certificate {run.certificate[:12]}")
+        found += [f"BUT ONLY, there, {line}" for line in covered_only(run.weaker)]
+        found += [f"BUT that run was {SEEDED}"] if run.seeded else []
+    if earlier[-1].taken:
+        found.append("the numbers that the one before released are averaged in: they are public, and cost nothing more")
+    return [*found, CHOSEN]
+
+
+def _marked(found: list[str]) -> list[tuple[bool, str]]:
+    return [(not number, line) for number, line in enumerate(found)]
 
 
 def verdict_words(certificate: Certificate) -> str:

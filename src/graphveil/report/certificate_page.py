@@ -16,6 +16,7 @@ from graphveil.privacy.certificate import Certificate
 from graphveil.privacy.certificate_text import (
     SEEDED,
     covered_only,
+    following_words,
     promise_words,
     public_sizes,
     release_words,
@@ -71,6 +72,7 @@ def _values(certificate: Certificate, verdict: Verdict | None, run: str) -> dict
         "asked": "" if promise.adjacency is Adjacency.NONE else promise_words(promise),
         "compared": _compared(promise),
         "amount": _amount(certificate),
+        "together": following_words(certificate),
         "not_hidden": _not_hidden(certificate, open_part),
         "budget": _budget(certificate),
         "releases": [

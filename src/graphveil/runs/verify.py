@@ -35,6 +35,7 @@ SCOPE = (
 )
 UNSEEDED = "whether the noise was seeded: a seed that was erased from a certificate leaves no trace"
 SHARES = "which slots of the plan were used, and why with these shares: only that they are within the plan"
+RUNS_BEFORE = "which runs came before, and what they cost: their certificates ({}) are not in this folder"
 HOLDERS = "how many vertices each holder speaks for"
 NOTE = "whether this is true, and all that was noted: {!r}"
 THIRD_PARTY = (
@@ -83,6 +84,8 @@ def check_run(run: Path, signer: Path | None = None) -> Verdict:
         found = _written(body, ledger)
         unknown = [] if certificate.seeded or not certificate.promise.private else [UNSEEDED]
         unknown += [HOLDERS] if certificate.holders else []
+        if certificate.earlier:
+            unknown.append(RUNS_BEFORE.format(", ".join(run.certificate[:12] for run in certificate.earlier)))
         if certificate.own_rows and not (run / CURATOR).exists():
             unknown.append(NOT_PUBLISHED)
         missing = _not_here(certificate.method)
@@ -137,7 +140,7 @@ def _rebuilt(body: dict[str, Any], certificate: Certificate) -> tuple[Certificat
         plan, said["assumptions"] = kept_words, certificate.assumptions
     options = certificate.parameters if earlier else method.get_params()
     made_by = {"method": method.name, "mode": method.mode, "parameters": options, **said}
-    kept = {"seed": certificate.seed, "holders": certificate.holders}
+    kept = {"seed": certificate.seed, "holders": certificate.holders, "earlier": certificate.earlier}
     derived = Certificate.of(plan, certificate.releases, **made_by, **kept)
     found = _other_releases(plan, certificate.releases)
     return derived, found + _other_fields(body, certificate, derived), unknown

@@ -105,7 +105,9 @@ def _engine(url: str) -> Engine:
     try:
         engine = create_engine(url, pool_pre_ping=True)
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
-        raise InputError(f"--store is no URL of a database: {type(error).__name__}") from None
+        raise InputError(
+            f"--store is no URL of a database, such as sqlite:///service.db: {type(error).__name__}"
+        ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _careful)
         event.listen(engine, "begin", _lock)

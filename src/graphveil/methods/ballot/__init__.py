@@ -37,6 +37,7 @@ from graphveil.methods.card import card
 from graphveil.methods.common.scores import KIND, ScoresPredictor
 from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count
+from graphveil.methods.previous import Previous
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PUBLIC_COINS, PublicFacts
 from graphveil.privacy.plan import Plan
@@ -113,7 +114,18 @@ class Ballot(Recipe, PrivateMethod):
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> Predictor:
         if curator.plan.promise.level is Level.EDGE:
             return learn_edge(curator, self.epochs, coins, progress)
-        election = Election(self, curator, progress)
+        return self._elect(Election(self, curator, progress))
+
+    def learn_on(
+        self, previous: Previous, curator: Curator, coins: np.random.Generator, progress: Progress
+    ) -> Predictor:
+        return self._elect(Election(self, curator, progress, previous))
+
+    def takes(self, predictor: Predictor, promise: Promise) -> bool:
+        return isinstance(predictor, BallotPredictor) and promise.level is not Level.EDGE
+
+    @staticmethod
+    def _elect(election: Election) -> BallotPredictor:
         predictor = election.hold()
         election.publish(predictor)
         return predictor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +20,7 @@ from graphveil.methods.ballot.predictor import BallotPredictor
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import label_rows
 from graphveil.methods.common.own_predictor import OwnPredictor, learn_own
+from graphveil.methods.previous import Previous
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
 from graphveil.progress import Progress
@@ -31,10 +33,13 @@ class Mode(StrEnum):
 
 
 class Election:
-    """One run at node or k-neighbour level: the curator, the purse, and one method per step."""
+    """One run at node or k-neighbour level: the curator, the purse, and one method per step.
 
-    def __init__(self, recipe: Recipe, curator: Curator, progress: Progress) -> None:
-        self.recipe, self.curator, self.progress = recipe, curator, progress
+    ``previous``: an earlier run. Its own predictor and its tallies of the same receivers are averaged in, each by its noise.
+    """
+
+    def __init__(self, recipe: Recipe, curator: Curator, progress: Progress, previous: Previous | None = None) -> None:
+        self.recipe, self.curator, self.progress, self.previous = recipe, curator, progress, previous
         self.purse = Purse(curator.plan)
         self.bounds: Bounds = bounds_of(curator.plan.promise, curator.facts)
         self.receivers: np.ndarray = np.logical_or.reduce([curator.masks[kind] for kind in RECEIVERS])
@@ -94,7 +99,7 @@ class Election:
         """Steps 4 to 6 where neighbours agree: the better they can be heard, the more of the budget they get."""
         shares, signal = self.recipe, self._in_noise("votes", max(poll.margin, 0.0)) / math.sqrt(2)
         votes_share = min(shares.most_votes, shares.least_votes + shares.votes_slope * signal) - shares.probe_share
-        votes_share *= shares.rest
+        votes_share = self.split_with_then(votes_share * shares.rest)
         own = self.own({"votes": votes_share})
         votes, noise = None, 0.0
         if votes_share > 1e-6:
@@ -105,9 +110,30 @@ class Election:
             cast = lambda private: tally.ballot_sum(private, ballots, self.receivers, self.bounds.floor)
             votes = self._release("votes", votes_share, cast)
             noise = self.curator.noise_scale("votes")
-        table, weight = tally.merge(poll, votes, noise)
+        table, weight = tally.merge(poll, votes, noise, self.tallies_of_then())
         start = Combiner.homophilous(self.curator.facts.classes, weight)
         return self.combine(Mode.HOMOPHILOUS, "combiner", own, table, start)
+
+    def split_with_then(self, votes_share: float) -> float:
+        """The part of mu^2 for the ballots, averaged with that of an earlier run: both are noisy guesses of the same signal."""
+        then = None if self.previous is None else self.previous.share("votes")
+        most = self.recipe.rest * (self.recipe.most_votes - self.recipe.probe_share)
+        return votes_share if then is None else (votes_share + min(then, most)) / 2
+
+    def tallies_of_then(self) -> tuple[Array, Array] | None:
+        """The homophilous table of an earlier run for the receivers of this one, and the variance of its noise by row."""
+        if self.previous is None or self.previous.predictor.mode != Mode.HOMOPHILOUS:
+            return None
+        then, nodes = self.previous.predictor, self.previous.certificate.facts.nodes
+        table, variance = np.zeros((nodes, then.table.shape[1])), np.full(nodes, math.inf)
+        table[then.receivers] = then.table
+        variance[then.receivers] = tally.variance_of(
+            self.previous.noise("probe"), self.previous.noise("votes"), then.table.shape[1]
+        )
+        known = self.previous.known
+        spread = np.full(len(known), math.inf)
+        spread[known] = variance[self.previous.slots[known]]
+        return self.previous.placed(table)[self.receivers], spread[self.receivers]
 
     def structural(self) -> BallotPredictor:
         """Steps 4 to 6 where neighbours disagree: what my neighbours' neighbours are says what I am."""
@@ -139,7 +165,8 @@ class Election:
         if mean:
             self.purse.pay("mean", mean)
         self.purse.pay("own", share - mean)
-        return learn_own(self.curator, self.recipe.learning_rate, self.progress, (mean, share - mean))
+        start = None if self.previous is None else replace(self.previous, predictor=self.previous.predictor.own)
+        return learn_own(self.curator, self.recipe.learning_rate, self.progress, (mean, share - mean), start)
 
     def combine(self, mode: Mode, name: str, own: OwnPredictor, table: Array, start: Any) -> BallotPredictor:
         """Step 6: calibrate on calibration nodes, with all they have left."""

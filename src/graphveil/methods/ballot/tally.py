@@ -94,10 +94,19 @@ class Poll:
         return (self.margin + self.error) / self.mass < threshold
 
 
-def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> tuple[Array, float]:
+def variance_of(probe_noise: float, votes_noise: float, classes: int) -> float:
+    """The variance of the noise in a table of probe and votes; an infinite noise says that there are none."""
+    precisions = [(1 - 1 / classes) / max(probe_noise, 1e-12) ** 2, max(votes_noise, 1e-12) ** -2]
+    return 1 / sum(precisions) if any(precisions) else math.inf
+
+
+def merge(
+    poll: Poll, votes: np.ndarray | None, noise: float, then: tuple[Array, Array] | None = None
+) -> tuple[Array, float]:
     """Probe and votes as one precision-weighted centred table, and the noise-aware Bayes weight it has before calibration.
 
-    b0 = m / (v sqrt(1 - 1/C)), m the margin less half an error, v the variance of the table around it.
+    b0 = m / (v sqrt(1 - 1/C)), m the margin less half an error, v the variance of the table around it. ``then``: a table that an
+    earlier run released, and the variance of its noise by row.
     """
     classes = poll.probe.shape[1]
     unit = math.sqrt(1 - 1 / classes)
@@ -106,6 +115,10 @@ def merge(poll: Poll, votes: np.ndarray | None, noise: float) -> tuple[Array, fl
         ours, theirs = (1.0, 1.0) if noise == 0 else (1 / variance, noise**-2)
         table = (ours * table + theirs * centred_rows(votes)) / (ours + theirs)
         variance = 0.0 if noise == 0 else 1 / (ours + theirs)
+    if then is not None and variance > 0:
+        earlier, precision = then[0], 1 / then[1][:, None]
+        table = (table / variance + precision * earlier) / (1 / variance + precision)
+        variance = float(np.mean(1 / (1 / variance + precision)))
     low, high = np.quantile(table, [0.25, 0.75], axis=0)
     spread = float(np.square((high - low) / 1.349).mean())
     margin = max(poll.margin - poll.error / 2, 0.2 * poll.error)

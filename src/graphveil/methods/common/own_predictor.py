@@ -25,8 +25,9 @@ from graphveil.learn import engine
 from graphveil.learn.centred_sums import BIAS, FLOOR, LONGEST, CentredSums, Reader, sum_grid, truncation_slack
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import full_batch_release, full_batch_slot
+from graphveil.methods.previous import Previous
 from graphveil.privacy.curator import Curator
-from graphveil.privacy.facts import PublicFacts
+from graphveil.privacy.facts import KINDS, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release, Slot, split_mu
 from graphveil.privacy.promise import Promise, Relation
@@ -74,28 +75,39 @@ def own_slack(facts: PublicFacts, promise: Promise, clip: float) -> float:
     return 2 * slack if promise.relation is Relation.REPLACE else slack
 
 
-def release_centre(curator: Curator, share: float | None = None, of: np.ndarray | None = None) -> np.ndarray:
+def release_centre(
+    curator: Curator, share: float | None = None, of: np.ndarray | None = None, previous: Previous | None = None
+) -> np.ndarray:
     """The noisy mean (of the slots in the mask ``of``) if the plan has one, else the origin.
 
-    It is brought back into the unit ball, where every true mean lies.
+    It is brought back into the unit ball, where every true mean lies. The mean that an earlier run released has a say in it.
     """
     if any(step.name == "mean" for step in curator.plan.steps):
         slots = np.ones(curator.facts.nodes, dtype=bool) if of is None else of
         total = curator.release("mean", lambda private: _sum_of_unit_rows(private, slots), share)
         centre: np.ndarray = total / max(1, slots.sum())
+        if previous is not None:
+            centre = centre + previous.weight(curator, "mean", KINDS) * (previous.predictor.centre - centre)
         return centre / max(1.0, float(np.linalg.norm(centre)))
     return np.zeros(curator.facts.features)
 
 
 def learn_own(
-    curator: Curator, learning_rate: float, progress: Progress, shares: tuple[float, float] | None = None
+    curator: Curator,
+    learning_rate: float,
+    progress: Progress,
+    shares: tuple[float, float] | None = None,
+    previous: Previous | None = None,
 ) -> OwnPredictor:
-    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots."""
+    """Release the mean if the plan has it, then spend the gradient steps; ``shares`` (mean, steps) if they are slots.
+
+    ``previous``: an earlier run whose predictor is an own predictor, too; its weights are averaged in.
+    """
     import torch
 
     facts = curator.facts
     mean_share, own_share = shares or (None, None)
-    centre = release_centre(curator, mean_share)
+    centre = release_centre(curator, mean_share, previous=previous)
     weights = np.zeros((facts.classes, facts.features + 1))
     train = curator.masks["train"]
     prepare = lambda private, rows: (private, Reader(private, centre))
@@ -116,6 +128,8 @@ def learn_own(
     for step in range(session.total):
         optimizer.step(values, torch.from_numpy(session.step(query)), records)
         progress("own", step + 1, session.total)
+    if previous is not None:
+        weights += previous.weight(curator, "own", ("train",)) * (previous.predictor.weights - weights)
     return OwnPredictor(centre, weights)
 
 

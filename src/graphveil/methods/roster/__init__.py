@@ -32,7 +32,9 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import ZERO_OUT, PrivateMethod, guarantees
 from graphveil.methods.card import card
+from graphveil.methods.model import Predictor
 from graphveil.methods.options import Count, Positive
+from graphveil.methods.previous import Previous
 from graphveil.methods.roster.bounds import LABELLED, releases_of
 from graphveil.methods.roster.predictor import RosterPredictor
 from graphveil.methods.roster.statements import assumptions_of, implied_by
@@ -88,3 +90,13 @@ class Roster(PrivateMethod):
         from graphveil.methods.roster.algorithm import Roll
 
         return Roll(curator, self.covers(curator.facts), self.clip, self.learning_rate, progress).call()
+
+    def learn_on(
+        self, previous: Previous, curator: Curator, coins: np.random.Generator, progress: Progress
+    ) -> RosterPredictor:
+        from graphveil.methods.roster.algorithm import Roll
+
+        return Roll(curator, self.covers(curator.facts), self.clip, self.learning_rate, progress, previous).call()
+
+    def takes(self, predictor: Predictor, promise: Promise) -> bool:
+        return isinstance(predictor, RosterPredictor)

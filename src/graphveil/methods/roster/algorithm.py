@@ -13,6 +13,7 @@ import torch
 from graphveil import learn
 from graphveil.graph import Graph
 from graphveil.methods.common.own_predictor import release_centre
+from graphveil.methods.previous import Previous
 from graphveil.methods.roster.bounds import LABELLED, SHARES
 from graphveil.methods.roster.predictor import RosterPredictor
 from graphveil.methods.roster.records import Blocks, Records
@@ -29,7 +30,16 @@ PUSH = 0.25
 class Roll:
     """The curator and what has been released so far."""
 
-    def __init__(self, curator: Curator, cover: bool, clip: float, learning_rate: float, progress: Progress) -> None:
+    def __init__(
+        self,
+        curator: Curator,
+        cover: bool,
+        clip: float,
+        learning_rate: float,
+        progress: Progress,
+        previous: Previous | None = None,
+    ) -> None:
+        self.previous = previous
         self.curator, self.facts, self.progress = curator, curator.facts, progress
         self.cover, self.clip, self.learning_rate = cover, clip, learning_rate
         self.labelled = np.flatnonzero(np.logical_or.reduce([curator.masks[kind] for kind in LABELLED]))
@@ -37,11 +47,23 @@ class Roll:
         self.mu = curator.plan.mu if curator.plan.promise.private else math.inf
 
     def call(self) -> RosterPredictor:
-        centre = release_centre(self.curator)
+        centre = release_centre(self.curator, previous=self.previous)
         weights, survey = self.survey(centre)
         model, noise, optimizer = self.descend(centre, weights, survey)
         shrink(model, weights, noise * float(np.sqrt(np.sum(optimizer.weights_of_gradients() ** 2))))
+        if self.previous is not None:
+            model = self.averaged(model, self.previous)
         return self.read_rows(centre, model, weights, optimizer, survey.prior)
+
+    def averaged(self, model: Blocks, previous: Previous) -> Blocks:
+        """The model and that of an earlier run, each by its noise; newcomers have the code of now alone."""
+        then, weight = previous.predictor, previous.weight(self.curator, "gradients", LABELLED)
+        known = previous.known[:, None]
+        return Blocks(
+            model.features + weight * (then.features - model.features),
+            model.codes + weight * known * (previous.placed(then.codes) - model.codes),
+            model.bias + weight * (then.bias - model.bias),
+        )
 
     def survey(self, centre: Array) -> tuple[Weights, Survey]:
         """Prior, probe and test, and the weights that follow."""
@@ -98,6 +120,9 @@ class Roll:
             query = lambda private: Records(private, asked, centre, weights.floor).rows(model, weights)
             rows = self.curator.release("rows", query).reshape(-1, classes)
             variance = classes * self.curator.noise_scale("rows") ** 2
+            if self.previous is not None:
+                rows, left = self.rows_with(rows, self.previous)
+                variance *= left
             slot, rest = weights.slot**2 * (1 - 1 / classes), 0.3 * (1 - weights.slot**2)
             gain = sum(optimizer.rates) * weights.lists * weights.slot * math.sqrt(1 - 1 / classes)
             weight = 2 * 0.5 / (0.5 + variance) * gain / (max(1, len(self.labelled)) * math.sqrt(slot + rest))
@@ -106,6 +131,17 @@ class Roll:
         push = PUSH if weights.slot else 0.0
         released = centre, model.features, model.bias, model.codes, asked, rows
         return RosterPredictor(*released, weights.floor, prior, weights.heard, weight, push)
+
+    def rows_with(self, rows: Array, previous: Previous) -> tuple[Array, float]:
+        """Rows of people who were asked about then, too, averaged by their noise; the part of the variance that is left."""
+        then = previous.predictor
+        table, there = np.zeros_like(then.codes), np.zeros(len(then.codes), dtype=bool)
+        table[then.asked], there[then.asked] = then.rows, True
+        both = np.zeros(len(previous.slots), dtype=bool)
+        both[previous.known] = there[previous.slots[previous.known]]
+        weight = previous.weight(self.curator, "rows") * both[self.asked]
+        rows = rows + weight[:, None] * (previous.placed(table)[self.asked] - rows)
+        return rows, float(np.mean(1 - weight))
 
 
 def warm_start(survey: Survey, weights: Weights, steps: int, noise: float) -> Blocks:
