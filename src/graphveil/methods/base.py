@@ -177,7 +177,7 @@ class PrivateMethod(Options):
             )
         graph = self.validated(data, on_bad_rows)
         promise = promise if budget is None else budget.completed(promise)
-        plan = self.planned(PublicFacts.of(graph), promise, plan)
+        plan = self.planned(self.facts_for(graph, promise), promise, plan)
         ledger = ledger or Ledger()
         if budget is None:
             return self._learnt(graph, plan, ledger, seed, progress, tape)
