@@ -235,7 +235,9 @@ def law_of(mechanism: Any, clean: Any) -> AddedLaw | DiscreteLaw:
         case AskedFlips():
             places, joined = partial(np.searchsorted, clean[0]), np.flatnonzero(clean[1])
             alike = EdgeFlips(mechanism.epsilon, clean.shape[1])
-            return DiscreteLaw(lambda drawn: _flips(alike, joined, [places(released) for released in drawn]))
+            return DiscreteLaw(
+                lambda drawn: _flips(alike, joined, [np.asarray(places(released)) for released in drawn])
+            )
         case EdgeFlips():
             return DiscreteLaw(lambda drawn: _flips(mechanism, clean, drawn))
         case GumbelTop():

@@ -15,6 +15,8 @@ Tests: ``tests/methods/test_nip_gnn.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -26,7 +28,7 @@ def norm_rows(graph: Graph, order: int) -> sp.csr_matrix:
     """Features with rows of l1 or l2 norm 1 (or 0); without features a one for everybody."""
     if not graph.features:
         return sp.csr_matrix(np.ones((graph.nodes, 1)))
-    kept = graph.rows.values
+    kept: Any = graph.rows.values  # type: ignore[attr-defined]  # a tensor, or already sparse
     values = sp.csr_matrix(kept if sp.issparse(kept) else kept.numpy(), dtype=np.float64)
     sizes = np.asarray(abs(values).power(order).sum(axis=1))[:, 0] ** (1 / order)
     return (sp.diags(1 / np.where(sizes > 0, sizes, 1.0)) @ values).tocsr()

@@ -151,8 +151,9 @@ class Sage(nn.Module):
         around, places = np.unique(np.concatenate([nodes, columns]), return_inverse=True)
         places = places.reshape(-1)
         inner = functional.selu(self._layer(around, layer - 1))
-        joined: Tensor = own(inner[torch.from_numpy(places[: len(nodes)])])
-        return joined + heard(_summed(places[len(nodes) :], starts, weights, inner))
+        told: Tensor = heard(_summed(places[len(nodes) :], starts, weights, inner))
+        joined: Tensor = told + own(inner[torch.from_numpy(places[: len(nodes)])])
+        return joined
 
 
 def train_calibrated(
