@@ -36,7 +36,7 @@ from graphveil.methods.gap import Gap
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.methods.registry import method_class, method_names, modes_of
 from graphveil.privacy.local import LOCAL
-from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, RandomizedResponse
+from graphveil.privacy.mechanisms import AskedFlips, EdgeFlips, GumbelTop, RandomizedResponse
 from graphveil.privacy.noise import Noise, grid
 from graphveil.privacy.plan import Slot
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
@@ -211,6 +211,7 @@ def test_one_number_of_a_table_without_its_noise_is_found():
     [
         (RandomizedResponse(1.0, 4), np.arange(12) % 4, RandomizedResponse(1.3, 4)),
         (EdgeFlips(1.0, 66), np.arange(0, 66, 5), EdgeFlips(1.3, 66)),
+        (AskedFlips(1.0, 99), np.stack([np.arange(0, 99, 3), np.arange(33) % 2]), AskedFlips(1.3, 99)),
         (GumbelTop(1.0, 2, 3, 5), np.linspace(0, 2, 15).reshape(3, 5), GumbelTop(0.7, 2, 3, 5)),
     ],
 )

@@ -13,7 +13,6 @@ from graphveil.graph import Lists
 from graphveil.graph.unit import unit_array
 from graphveil.methods.nip_gnn import NipGnn
 from graphveil.methods.nip_gnn.influence import budget_shares, receiver_scales, scaled_sum, thinning_rates
-from graphveil.privacy.facts import PublicFacts
 
 SMALL = {"steps": 3, "width": 4, "hidden": 4, "epochs": 2}
 NODE = gv.NodeLevel(4.0, adjacency="node")
@@ -131,17 +130,6 @@ def test_epsilon_comes_close_to_the_target_and_never_exceeds_it(small, labels, r
 def test_ablations_drop_their_release(small, options, missing):
     model = NipGnn(**SMALL, **options).fit(small, gv.NodeLevel(2.0))
     assert missing not in [release.name for release in model.certificate.releases]
-
-
-def test_published_mode_claims_a_pure_epsilon_and_proves_none(small):
-    certificate = NipGnn(mode="published", hidden=4, epochs=2).fit(small, NODE).certificate
-    assert certificate.epsilon is None and certificate.epsilon_claimed == 4.0 and not certificate.holds
-    assert {gap.code for gap in certificate.gaps} == {"N1", "N2", "N5", "D3"}
-
-
-def test_published_mode_refuses_a_flood_of_noisy_edges_by_name():
-    with pytest.raises(InputError, match="max_edges"):
-        NipGnn(mode="published").plan(PublicFacts(20_000, 10, 3), NODE)
 
 
 def test_models_survive_saving(small, tmp_path):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from graphveil.errors import InputError, PrivacyError
 from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, Pure, SampledGaussian, Unbounded, epsilon_of
 from graphveil.privacy.mechanisms import (
+    AskedFlips,
     DpGradient,
     EdgeFlips,
     Exact,
@@ -93,6 +94,7 @@ EVERY = [
     DpGradient(1.0, 0.5, 9, 8, 0.3, True, 1e-9),
     DpGradient(1.0, 0.5, 9, 8, 0.3, group=(3, 2)),
     EdgeFlips(1.0, 12),
+    AskedFlips(1.0, 12),
     GumbelTop(1.0, 2, 3, 4),
     Exact(4),
 ]
@@ -148,6 +150,7 @@ BEFORE, AFTER = np.array([[0.0, 3.0, 1.0], [2.0, 2.0, 2.0]]), np.array([[3.0, -1
         (GumbelTop(1.0, 1, 2, 3), BEFORE, AFTER, 4.0),
         (RandomizedResponse(1.0, 4), np.array([0, 1, 2]), np.array([0, 3, 1]), 2.0),
         (EdgeFlips(1.0, 9), np.array([1, 4, 7]), np.array([4, 8]), 3.0),
+        (AskedFlips(1.0, 9), np.array([[1, 4, 7], [1, 0, 1]]), np.array([[1, 5, 7], [0, 1, 1]]), 1.0),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -183,7 +186,13 @@ def test_what_a_slot_asks_for():
 
 def test_only_additive_noise_has_a_deviation_and_only_sums_have_sessions():
     assert Gaussian(2.0, 1).added.deviation == 2.0 and Laplace(2.0, 1).added.deviation == 2 * math.sqrt(2)
-    assert [m.kind for m in EVERY if m.added is None] == ["randomized-response", "edge-flips", "gumbel-top", "exact"]
+    assert [m.kind for m in EVERY if m.added is None] == [
+        "randomized-response",
+        "edge-flips",
+        "asked-flips",
+        "gumbel-top",
+        "exact",
+    ]
     assert [m.kind for m in EVERY if m.sums] == ["dp-gradient", "dp-gradient", "exact"]
     assert DpGradient(1.0, 0.5, 9, 8, group=(3, 2)).allowance(0.5) == 2.5
 
@@ -207,6 +216,7 @@ def test_words_say_what_certificates_print():
         "9 gradient steps, clip 0.5, noise 1 on 8 numbers, Poisson batches of rate 0.3",
         "9 gradient steps, clip 0.5, noise 1 on 8 numbers, Poisson batches of rate 0.3, groups of (3, 2) rows",
         "one coin for each of 12 pairs, epsilon 1",
+        "one coin for each of 12 pairs, epsilon 1, drawn for the pairs asked for",
         "2 picks in each of 3 rows of 4, Gumbel noise 1",
         "NO NOISE (4 steps)",
     ]

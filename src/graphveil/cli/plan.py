@@ -32,7 +32,7 @@ def plan(
 
     chosen, promise = flags.settled(method)
     if data is not None:
-        facts = PublicFacts.of(opt.load_data(data, 0))
+        facts = chosen.facts(opt.load_data(data, 0))
     elif nodes is None or features is None or classes is None:
         raise InputError("plan needs --nodes, --features and --classes, or --data")
     else:

@@ -384,7 +384,7 @@ def describe(
         **{key: getattr(certificate, key) for key in ("epsilon", "epsilon_claimed", "delta", "holds")},
         "weaker": dict(certificate.weaker),  # kinds of records for whom it holds under another adjacency only
         "weaker_texts": covered_only(certificate.weaker),
-        "gaps": [gap.code for gap in certificate.gaps],
+        "gaps": list(dict.fromkeys(gap.code for gap in certificate.gaps)),
         "gap_texts": {gap.code: gap.text for gap in certificate.gaps},
         "assumptions": list(certificate.assumptions),
         "own_rows": list(certificate.own_rows),

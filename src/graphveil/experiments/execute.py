@@ -159,7 +159,7 @@ def privacy(certificate: Certificate, selection: str) -> Row:
         "epsilon": certificate.epsilon,
         "epsilon_claimed": certificate.epsilon_claimed,
         "holds": certificate.holds,
-        "gaps": [gap.code for gap in certificate.gaps],
+        "gaps": list(dict.fromkeys(gap.code for gap in certificate.gaps)),
         "releases": releases(certificate),
     }
     return voided(told, NOT_COVERED) if selection == "not covered" else told

@@ -146,6 +146,23 @@ class Lists:
         kept = np.sort(order[rank < max_degree])
         return self._select(kept)
 
+    def bounded(self, max_degree: int, rng: np.random.Generator) -> Lists:
+        """At most ``max_degree`` entries in everybody's list *and* mentions of everybody; mutual contacts stay mutual.
+
+        A pair is kept if its random priority (one per pair, from public coins) is among the ``max_degree`` smallest of both
+        people. Who is kept depends on other people's lists: no adjacency but ``bounded-degree`` makes anything of it.
+        """
+        key = rng.integers(0, 2**63, dtype=np.uint64)
+        senders, receivers = self.edge_index()
+        low, high = np.minimum(senders, receivers).astype(np.uint64), np.maximum(senders, receivers).astype(np.uint64)
+        priority = _mix(_mix(low ^ key) + high)
+        kept = np.ones(self.arcs, dtype=bool)
+        for people, degrees in ((senders, self.out_degrees), (receivers, self.in_degrees)):
+            order = np.lexsort((priority, people))
+            starts = np.concatenate([[0], np.cumsum(degrees)])
+            kept[order] &= np.arange(self.arcs) - starts[people[order]] < max_degree
+        return self._select(np.flatnonzero(kept))
+
     def turned(self) -> Lists:
         """Every arc the other way round: row ``i`` then holds those whom ``i`` itself lists."""
         matrix = self._matrix.T.tocsr()

@@ -197,7 +197,7 @@ class PrivateMethod(Options):
             )
         graph = self.validated(data, on_bad_rows)
         promise = promise if budget is None else budget.completed(promise)
-        plan = self.planned(PublicFacts.of(graph), promise, plan)
+        plan = self.planned(self.facts_for(graph, promise), promise, plan)
         ledger = ledger or Ledger()
         following = Following(None, ()) if previous is None else follow(self, previous, graph, plan.promise)
         if budget is None:

@@ -133,8 +133,13 @@ def pair_numbers(lists: Lists, directed: bool) -> np.ndarray:
     senders, receivers = lists.edge_index()
     if directed:
         return np.sort(senders * (lists.nodes - 1) + receivers - (receivers > senders))
+    return np.unique(pair_codes(senders, receivers))
+
+
+def pair_codes(senders: np.ndarray, receivers: np.ndarray) -> np.ndarray:
+    """The number of every pair, whichever way round: j (j - 1)/2 + i for i < j."""
     low, high = np.minimum(senders, receivers), np.maximum(senders, receivers)
-    return np.unique(high * (high - 1) // 2 + low)
+    return np.asarray(high * (high - 1) // 2 + low)
 
 
 def pairs_of(numbers: np.ndarray, nodes: int, directed: bool) -> np.ndarray:

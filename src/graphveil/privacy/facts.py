@@ -19,7 +19,8 @@ class PublicFacts:
     """Sizes declared public: slots, feature width, classes, and how many slots of each disjoint public kind there are.
 
     ``kinds`` maps train, calibration (validation), query (test) and other to counts; a record pays only for the releases
-    that read its kind. ``mean_degree``: how many contacts people have on average, where that is declared public.
+    that read its kind. ``mean_degree``: how many contacts people have on average, ``max_degree``: the most anybody has, where
+    that is declared public.
     """
 
     nodes: int
@@ -28,6 +29,7 @@ class PublicFacts:
     directed: bool = False
     kinds: Mapping[str, int] = field(default_factory=dict)
     mean_degree: float | None = None
+    max_degree: int | None = None
 
     def __post_init__(self) -> None:
         for what, least in (("nodes", 1), ("features", 0), ("classes", 2)):
@@ -58,7 +60,7 @@ class PublicFacts:
 
     def to_json(self) -> dict[str, Any]:
         body = asdict(self) | {"kinds": dict(self.kinds)}
-        return body if self.mean_degree is not None else {key: body[key] for key in body if key != "mean_degree"}
+        return {key: value for key, value in body.items() if value is not None}
 
     def _repr_html_(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.items() if count)

@@ -248,7 +248,7 @@ class Plan:
             "weaker": dict(self.weaker),
             "epsilon_claimed": None if self.claim is None else finite(self.claim),
             "releases": steps,
-            "gaps": [gap.code for gap in self.gaps],
+            "gaps": list(dict.fromkeys(gap.code for gap in self.gaps)),
         }
 
 

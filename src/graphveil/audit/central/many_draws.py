@@ -35,7 +35,7 @@ from graphveil.audit.central.replay import Recording
 from graphveil.audit.result import Failure
 from graphveil.privacy.curator import Curator, Tape
 from graphveil.privacy.ledger import Ledger
-from graphveil.privacy.mechanisms import EdgeFlips, GumbelTop, Mechanism, RandomizedResponse
+from graphveil.privacy.mechanisms import AskedFlips, EdgeFlips, GumbelTop, Mechanism, RandomizedResponse
 from graphveil.privacy.noise import Added, Array, Noise
 from graphveil.privacy.plan import Release, Slot
 from graphveil.statistics.drawn import (
@@ -122,6 +122,8 @@ def _wrong_part(mechanism: Any, clean: Any, draws: int, noise: Noise) -> Iterato
 def part_of(mechanism: Any, clean: Any) -> tuple[Any, Any]:
     """The same mechanism on about ``WIDE`` of its numbers: the first, the last and others at random."""
     match mechanism:
+        case AskedFlips():
+            return mechanism, clean[:, _some(clean.shape[1], WIDE)]
         case EdgeFlips():
             pairs = _some(mechanism.pairs, WIDE)
             return replace(mechanism, pairs=len(pairs)), np.flatnonzero(np.isin(pairs, clean))
@@ -230,6 +232,12 @@ def law_of(mechanism: Any, clean: Any) -> AddedLaw | DiscreteLaw:
     match mechanism:
         case RandomizedResponse():
             return DiscreteLaw(lambda drawn: _responses(mechanism, clean, np.array(drawn)))
+        case AskedFlips():
+            places, joined = partial(np.searchsorted, clean[0]), np.flatnonzero(clean[1])
+            alike = EdgeFlips(mechanism.epsilon, clean.shape[1])
+            return DiscreteLaw(
+                lambda drawn: _flips(alike, joined, [np.asarray(places(released)) for released in drawn])
+            )
         case EdgeFlips():
             return DiscreteLaw(lambda drawn: _flips(mechanism, clean, drawn))
         case GumbelTop():

@@ -147,10 +147,11 @@ class NipGnn(PrivateMethod):
             return predictor
         from graphveil.methods.nip_gnn.network import train_calibrated
 
-        settings: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "residual": self.residual}
+        settings: dict[str, Any] = {"hidden": self.hidden or HIDDEN, "hops": 0, "batch_size": curator.facts.nodes}
         rows, classes = np.concatenate(tables, axis=1), curator.facts.classes
         targets, alone = noisy_labels(curator, "labels") if labels is None else labels, np.zeros((2, 0), dtype=np.int64)
         settings |= {"epochs": self.epochs, "learning_rate": self.open_learning_rate}
+        rows = rows / max(float(np.abs(rows).std()), 1e-12)
         return train_calibrated(rows, alone, targets, classes, coins, progress, **settings)
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:

@@ -103,6 +103,41 @@ class EdgeFlips(Noisy):
 
 
 @dataclass(frozen=True)
+class AskedFlips(EdgeFlips):
+    """The coins of :class:`EdgeFlips` for some pairs only, where whoever reads the result would drop all others anyway.
+
+    The value has two rows: increasing numbers of the pairs asked for, and 1 where a pair is joined; the result is the sorted
+    numbers of those that are joined after the flips. Each of them has the law it has in ``EdgeFlips``, and the cost is the number
+    asked for. Which ones are asked for must not depend on private data, or be accounted elsewhere. Tests:
+    ``tests/methods/test_nip_published.py``.
+    """
+
+    kind: ClassVar[str] = "asked-flips"
+
+    def apply(self, value: Any, noise: Noise) -> Any:
+        asked, joined = np.asarray(value, dtype=np.int64)
+        if asked.size and (asked[0] < 0 or asked[-1] >= self.pairs or np.any(np.diff(asked) <= 0)):
+            raise PrivacyError(f"edge flips need increasing pair numbers below {self.pairs}")
+        return asked[self.flips.draw(np.flatnonzero(joined), asked.size, noise)]
+
+    def words(self) -> str:
+        return f"{super().words()}, drawn for the pairs asked for"
+
+    def distance(self, before: NDArray[Any], after: NDArray[Any]) -> float:
+        return super().distance(*_joined_of_both(before, after))
+
+    def worlds(self, before: NDArray[Any], after: NDArray[Any]) -> list[Law]:
+        return super().worlds(*_joined_of_both(before, after))
+
+
+def _joined_of_both(before: NDArray[Any], after: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The joined pairs among those that both sides were asked for."""
+    both = np.intersect1d(before[0], after[0])
+    old, new = (np.intersect1d(side[0][side[1] > 0], both) for side in (before, after))
+    return old, new
+
+
+@dataclass(frozen=True)
 class GumbelTop(Noisy):
     """In each of ``rows`` rows the ``picks`` columns of the largest values after Gumbel(scale) noise on every entry.
 
