@@ -92,6 +92,7 @@ class Entry(Part):
     split: str = "random"
     splits: dict[str, str] = Field(default_factory=dict)
     missing: dict[str, str] = Field(default_factory=dict)
+    same_as: dict[str, str] = Field(default_factory=dict)  # data sets that are another one under another name: run once
     metric: str = "accuracy"
     remark: str = ""
     per_data: dict[str, dict[str, Any]] = Field(default_factory=dict)

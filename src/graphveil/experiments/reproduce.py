@@ -132,7 +132,7 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
     if column.takes_delta and cell.dataset in entry.deltas:
         promise["delta"] = entry.deltas[cell.dataset]
     data = {
-        "name": cell.dataset,
+        "name": entry.same_as.get(cell.dataset, cell.dataset),
         "prepare": entry.prepares.get(cell.dataset, entry.prepare),
         "split": entry.splits.get(cell.dataset, entry.split),
     }
