@@ -59,7 +59,7 @@ SOUND = [
 PAPER_DPAR = {
     "mode": "published",
     "hidden": 4,
-    "epochs": 100,
+    "epochs": 20,
     "sources": 16,
     "batch_size": 16,
     "clip": 0.05,
