@@ -80,7 +80,7 @@ def reproduce(
             bodies.append({"entry": f"{paper.key}/{entry.id}", "why": entry.why})
             continue
         if entry.embeddings is not None:
-            _draw_embeddings(paper, entry, figure, alone=len(chosen) == 1)
+            _draw_embeddings(paper, entry, figure if len(chosen) == 1 and kept is None else None)
             continue
         if entry.varied:
             drawn_here, lines = _drawn(paper, entry, sets, how, kept, out, engine)
@@ -120,13 +120,11 @@ def _drawn(
     return found, [dict(zip(table.head, line, strict=True)) for table in found for line in table.body]
 
 
-def _draw_embeddings(paper: Paper, entry: Entry, figure: Path | None, alone: bool) -> None:
+def _draw_embeddings(paper: Paper, entry: Entry, figure: Path | None) -> None:
     """Train the models of a figure of embeddings and draw them; it keeps no runs and prints no table."""
-    if figure is None or not alone:
-        typer.echo(
-            f"{paper.key}/{entry.id} is a picture: 'graphveil reproduce {paper.key}/{entry.id} --figure FILE' draws it",
-            err=True,
-        )
+    if figure is None:
+        told = f"'graphveil reproduce {paper.key}/{entry.id} --figure FILE' trains its models and draws it"
+        typer.echo(f"{paper.key}/{entry.id} is a picture: {told}", err=True)
         return
     with opt.progress_bar() as progress:
         import_module("graphveil.report.embeddings").draw(paper, entry, figure, progress)

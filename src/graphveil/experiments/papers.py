@@ -88,7 +88,7 @@ class Varied(Part):
     method: str
     option: str
     values: list[Any]
-    variants: list[dict[str, Any]] = Field(default_factory=lambda: [{}])
+    variants: list[dict[str, Any]]
     epsilons: list[float]
     paired: bool = False
     promise: dict[str, Any]

@@ -64,10 +64,10 @@ class TwoLayers:
         """What the hidden units say of everybody."""
         shape, rows, everybody = self.shape, self.inputs(graph), np.arange(graph.nodes)
         if not (shape.dropout and shape.dropout_at_prediction):
-            return np.maximum(rows.values @ self._weights()[0].T, 0.0)
+            return np.asarray(np.maximum(rows.values @ self._weights()[0].T, 0.0))
         rows = dropped(rows, everybody, PREDICTION_COINS, shape.dropout)
         kept = dropped_units(everybody, shape.hidden, PREDICTION_COINS, shape.dropout)
-        return np.maximum(rows.values @ self._weights()[0].T, 0.0) * kept
+        return np.asarray(np.maximum(rows.values @ self._weights()[0].T, 0.0) * kept)
 
     def _weights(self) -> tuple[np.ndarray, np.ndarray]:
         shape = self.shape
