@@ -56,12 +56,21 @@ SOUND = [
     NipGnn(**NIP, messages="labels", hidden=4),
     NipGnn(**NIP, labels="rr", noise="laplace", messages="rr-labels", hops=3),
 ]
+PAPER_DPAR = {
+    "mode": "published",
+    "hidden": 4,
+    "epochs": 20,
+    "sources": 16,
+    "batch_size": 16,
+    "clip": 0.05,
+    "graph_rate": 0.8,
+}
 PUBLISHED = [
     DpMlp(mode="published", epochs=4, hidden=8, batch_size=5),
     Gap(mode="published", hidden=8, epochs=2, max_degree=1),
     EdgeRand(mode="published", epochs=2, hidden=4),
     DpSage(mode="published", epochs=2, hidden=4, max_degree=1, message_clip=0.05),
-    Dpar(mode="published", hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
+    Dpar(**PAPER_DPAR, reading="text"),
 ]
 PAPER_DPDGC = {"mode": "published", "hidden": 8, "width": 8, "epochs": 2, "open_epochs": 2, "max_degree": 2}
 PAPER_NIP = {"mode": "published", "hidden": 4, "epochs": 2, "max_degree": 20}
@@ -77,8 +86,12 @@ EXPOSED = [  # variants whose plans have fewer gaps than the card
     Dpdgc(**PAPER_DPDGC, row_norm=1.0, reading="text", rows="listed-by"),
     Dpdgc(**PAPER_DPDGC, reading="code"),
     *NIP_READINGS,
-    Dpar(mode="published", select="em0", picks=3, hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
-    Dpar(mode="published", select="em1", picks=3, hidden=4, sources=16, batch_size=16, clip=0.05, graph_rate=0.8),
+    *(
+        Dpar(**PAPER_DPAR, reading=reading, select=select, picks=3)
+        for reading in ("text", "code")
+        for select in ("em0", "em1")
+    ),
+    Dpar(**PAPER_DPAR, reading="code"),
 ]
 
 

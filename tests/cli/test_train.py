@@ -181,3 +181,15 @@ def test_auto_says_what_it_chose_and_saves_a_run_of_that_method(graphveil, graph
 def test_cover_edges_belongs_to_auto(graphveil, graph_file):
     code, _, err = graphveil("train", "ballot", "--data", graph_file, "--epsilon", 4, "--cover-edges", "all")
     assert code == 2 and "helps auto to choose" in err
+
+
+def test_the_accuracy_on_a_public_graph_stands_beside_that_of_own_rows(graphveil, graph_file):
+    flags = ("--data", graph_file, "--seed", 0, "--level", "node", "--epsilon", 8, *SMALL[:2])
+    code, out, err = graphveil("train", "dpar", *flags, "--json")
+    result = json.loads(out)
+    assert code == 0 and 0 <= result["public_graph_accuracy"] <= 1, err
+    code, out, _ = graphveil("train", "dpar", *flags)
+    told = f"test {100 * result['public_graph_accuracy']:.1f} %"
+    assert any("were it public" in line and told in line for line in out.splitlines())
+    code, out, _ = graphveil("train", "dp-mlp", *flags, "--json")
+    assert json.loads(out)["public_graph_accuracy"] is None

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.experiments.drawn import drawn_runs, drawn_tables
 from graphveil.experiments.papers import COLUMNS, Cell, find, papers
 from graphveil.experiments.reproduce import Line, compared, reproduction, verdict
 from graphveil.experiments.summary import Estimate
@@ -20,7 +21,9 @@ def test_every_printed_number_is_there_and_every_entry_runs_or_says_why():
         names = [entry.id for entry in paper.entries]
         assert len(set(names)) == len(names)
         for entry in paper.entries:
-            assert entry.runs == bool(entry.settings) and "\n" not in entry.why, entry.id
+            assert entry.runs == bool(entry.settings or entry.varied or entry.embeddings) and "\n" not in entry.why, (
+                entry.id
+            )
             keys = [(c.dataset, c.method, c.backbone, c.level, c.epsilon, c.metric) for c in paper.cells(entry)]
             assert len(set(keys)) == len(keys)
             assert {cell.dataset for cell in paper.cells(entry)} <= {*entry.data, *entry.missing} or not entry.runs
@@ -72,7 +75,36 @@ def test_settings_of_a_paper_reach_the_runs():
     asked = [
         line.runs["published"][0] for line in reproduction(paper, entry, seeds=1).lines if "published" in line.runs
     ]
-    assert {run.promise["delta"] for run in asked if run.data["name"] == "cora-ml"} == {2e-3}
+    private = [run for run in asked if run.promise["level"] == "node"]
+    assert {run.promise["delta"] for run in private if run.data["name"] == "cora-ml"} == {2e-3}
+    assert "ms-academic" not in {run.data["name"] for run in asked}  # it is coauthor-cs, and run once
+
+
+def test_figures_without_printed_numbers_are_measured_and_shown_with_what_the_text_says():
+    paper, (entry,) = find("dpar/figure4")
+    runs = drawn_runs(paper, entry, seeds=2)["public_graph_accuracy"]
+    assert len(runs) == 5 * 3 * 2 * 2 and {run.data["name"] for run in runs} == {"coauthor-cs"}
+    assert {run.promise["delta"] for run in runs} == {8e-4}
+    assert {run.id for run in runs} == {run.id for run in _runs_of("dpar/figure3")}
+    few = drawn_runs(paper, entry, quick=True)
+    assert {run.options["pagerank_share"] for run in few["public_graph_accuracy"]} == {0.1, 0.9}
+    rows = [
+        row_of(run, 0.5) | {"metrics": {"public_graph_accuracy": 0.5 + run.options["pagerank_share"] / 10}}
+        for run in few["public_graph_accuracy"]
+    ]
+    (table,) = drawn_tables(paper, entry, few, rows)
+    assert "Figure 4" in table.title and any("as Figure 3" in note for note in table.notes)
+    assert len(table.body) == 6 and "51.0" in table.body[0][2] and "59.0" in table.body[1][2]
+    paper, (entry,) = find("dpar/figure1")
+    pairs = {
+        (r.promise["epsilon"], r.options["pagerank_share"]) for r in drawn_runs(paper, entry, seeds=1).popitem()[1]
+    }
+    assert pairs == {(4.0 + e, round(e / (4 + e), 6)) for e in (1, 2, 4, 8)}
+
+
+def _runs_of(target):
+    paper, (entry,) = find(target)
+    return drawn_runs(paper, entry, seeds=2)["public_graph_accuracy"]
 
 
 def row_of(run, accuracy, holds=True):

@@ -21,6 +21,7 @@ from graphveil.graph import (
     seeded_splits,
     stratified_split,
 )
+from graphveil.graph.data import splits
 from graphveil.graph.data.splits import cut_edges
 from graphveil.graph.validate import validate
 
@@ -131,3 +132,22 @@ def test_misuse_is_explained(small: Data) -> None:
         inductive_split(small)
     with pytest.raises(InputError, match="needs labels"):
         stratified_split(small)
+
+
+def test_clusters_are_of_one_size_and_cut_few_edges():
+    """Nine rings of cliques joined by a few edges: most edges stay inside; a random split of one ninth keeps one in nine."""
+    rng = np.random.default_rng(0)
+    blocks, size = 9, 40
+    inside = [(b * size + i, b * size + j) for b in range(blocks) for i, j in rng.integers(0, size, (300, 2)) if i != j]
+    joins = [tuple(pair) for pair in rng.integers(0, blocks * size, (40, 2)) if pair[0] != pair[1]]
+    arcs = np.array([*inside, *joins]).T
+    edges = torch.from_numpy(np.concatenate([arcs, arcs[::-1]], axis=1))
+    data = Data(x=torch.zeros(blocks * size, 1), y=torch.zeros(blocks * size, dtype=torch.long), edge_index=edges)
+    found = splits.cut_edges(splits.clusters_split(data, seed=1))
+    counts = [int(found[mask].sum()) for mask in ("train_mask", "val_mask", "test_mask")]
+    assert sum(counts) == blocks * size and abs(counts[2] - size) <= 3 and abs(counts[1] - size) <= 3
+    test = found.test_mask
+    touching = edges[:, test[edges].any(dim=0)].shape[1]
+    kept = int(test[found.edge_index].all(dim=0).sum())
+    assert kept > touching / 2 and splits.CLUSTERS in found.notes
+    assert not (test[found.edge_index[0]] != test[found.edge_index[1]]).any()

@@ -4,15 +4,19 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import graphveil as gv
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.errors import InputError
+from graphveil.graph import SparseRows
 from graphveil.graph.validate import validate
 from graphveil.methods.dpar import Dpar
 from graphveil.methods.dpar.algorithm import clipped_rows
-from graphveil.methods.dpar.rows import MixedRows, mixed_gradient_sum, top_entries
+from graphveil.methods.dpar.dropout import dropped, dropped_units
+from graphveil.methods.dpar.gradients import Entries, mixed_gradient_sum
+from graphveil.methods.dpar.rows import MixedRows, shares_of, top_entries
 from graphveil.privacy.accounting.loss import Zcdp, epsilon_of
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import GumbelTop
@@ -20,6 +24,7 @@ from graphveil.privacy.noise import ERROR, Noise
 
 SMALL = {"steps": 4, "sources": 6, "hidden": 4, "projection": 3}
 NODE = gv.NodeLevel(4.0, adjacency="node")
+LOW = gv.NodeLevel(0.2, adjacency="node")  # what is left of it after the division by q' is quick to account
 
 
 @pytest.fixture
@@ -39,13 +44,13 @@ def test_clipped_rows_of_any_two_graphs_are_at_most_root_two_m_clips_apart(small
     method, m = Dpar(**SMALL, inductive=False), 6
     release = method.plan(PublicFacts.of(small), NODE).step("pagerank")
     assert release.sensitivity["train"] == pytest.approx(math.sqrt(2 * m) * method.row_clip)
-    rng, sources = np.random.default_rng(0), np.arange(m)
+    rng, sources, slots = np.random.default_rng(0), np.arange(m), np.arange(small.num_nodes)
     worst = 0.0
     for seed in range(20):
         other = worst_case_graph(seed=seed)[0]
         arcs = other.edge_index[:, torch.from_numpy(rng.random(other.edge_index.shape[1]) < rng.random())]
         other.edge_index = arcs
-        pair = [clipped_rows(method, validate(data), sources) for data in (small, other)]
+        pair = [clipped_rows(method, validate(data), sources, slots) for data in (small, other)]
         worst = max(worst, float(np.linalg.norm(pair[0] - pair[1])))
     assert 0 < worst <= release.sensitivity["train"]
     corner = np.eye(2)[[0] * m] - np.eye(2)[[1] * m]
@@ -93,6 +98,12 @@ def explicit_gradients(parameters, sizes, x, weights, labels):
     return np.array(rows)
 
 
+def summed(parameters, sizes, x, weights, labels, clip):
+    rows = SparseRows(sp.csr_matrix(x.reshape(-1, x.shape[2])))
+    entries = Entries(np.repeat(np.arange(len(x)), x.shape[1]), weights.ravel(), rows)
+    return mixed_gradient_sum(parameters, sizes, entries, labels, clip)
+
+
 def test_mixed_gradients_are_clipped_like_explicit_ones():
     rng, sizes = np.random.default_rng(1), (5, 4, 3)
     parameters = rng.normal(size=4 * (5 + 3))
@@ -101,9 +112,9 @@ def test_mixed_gradients_are_clipped_like_explicit_ones():
     norms = np.linalg.norm(single, axis=1)
     for clip in (0.3, 100.0):
         expected = (single * np.minimum(1, clip / np.maximum(norms, 1e-300))[:, None]).sum(0)
-        assert np.allclose(mixed_gradient_sum(parameters, sizes, x, weights, labels, clip), expected, atol=1e-6)
+        assert np.allclose(summed(parameters, sizes, x, weights, labels, clip), expected, atol=1e-6)
     for i in range(7):
-        alone = mixed_gradient_sum(parameters, sizes, x[[i]], weights[[i]], labels[[i]], 0.3)
+        alone = summed(parameters, sizes, x[[i]], weights[[i]], labels[[i]], 0.3)
         assert np.linalg.norm(alone) <= 0.3
 
 
@@ -136,10 +147,11 @@ def test_a_person_visits_at_most_s_rows_and_keeps_the_own_one():
     assert np.where(own, 0, matrix).sum() > 0.8 * heaviest.sum()
 
 
-def test_top_entries_keep_the_largest_and_add_up_to_one():
+def test_top_entries_are_the_largest_as_they_are_and_shares_of_them_add_up_to_one():
     rows = top_entries(np.array([[0.1, -3.0, 0.3, 0.2], [-1.0, -2.0, -3.0, -4.0]]), 2)
-    assert set(rows.columns[0]) == {2, 3} and rows.weights[0].sum() == pytest.approx(1)
-    assert rows.weights[1].sum() == 0
+    assert set(rows.columns[0]) == {2, 3} and sorted(rows.weights[1]) == [-2.0, -1.0]
+    shares = shares_of(rows.weights)
+    assert shares[0].sum() == pytest.approx(1) and not shares[1].any()
 
 
 def test_own_row_predictions_read_no_edges_and_public_graphs_are_propagated(small):
@@ -214,13 +226,126 @@ def test_sampling_slots_amplifies_the_whole_run(small):
     assert noise[0.3] < noise[1.0]
 
 
-@pytest.mark.parametrize(("select", "codes"), [("gm", {"P1", "P2", "P5", "P6"}), ("em1", {"P1", "P2", "P5"})])
-def test_published_mode_prints_a_claim_without_proof(small, select, codes):
-    certificate = Dpar(mode="published", select=select, hidden=4).fit(small, NODE).certificate
+TEXT = {"P1", "P2", "P5", "P6"}
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        ({"reading": "text"}, TEXT),
+        ({"reading": "text", "select": "em1"}, TEXT - {"P6"}),
+        ({"reading": "code"}, TEXT - {"P5"}),
+        ({"reading": "code", "select": "em0"}, {"P1", "P2"}),
+        ({"reading": "code", "rows": "identity"}, {"P1", "P2"}),
+    ],
+)
+def test_published_mode_prints_a_claim_without_proof(small, options, codes):
+    certificate = Dpar(mode="published", hidden=4, epochs=20, **options).fit(small, NODE).certificate
     assert certificate.epsilon is None and certificate.epsilon_claimed == 4.0 and not certificate.holds
     assert {gap.code for gap in certificate.gaps} == codes
     (corrected,) = certificate.implied.values()
     assert corrected > 20  # linear amplification alone turns 4 into about 42
+
+
+def sizes_of(reading, **options):
+    facts = PublicFacts(3000, 5, 3, False, {"train": 2400, "query": 600})
+    promise = gv.NodeLevel(0.5, 1e-4, adjacency="node")
+    return Dpar(mode="published", reading=reading, **{"epochs": 20} | options).plan(facts, promise)
+
+
+def test_the_text_trains_on_m_rows_of_the_sampled_graph_and_counts_all_of_them():
+    plan = sizes_of("text")
+    assert plan.sampled == pytest.approx(216 / 2400)
+    assert plan.step("pagerank").mechanism.size == 70 * 216  # candidates are the sampled nodes
+    gradient = plan.step("gradient").mechanism
+    assert gradient.steps == 40 and gradient.rate == pytest.approx(60 / 70)
+
+
+def test_the_code_trains_on_all_sampled_rows():
+    plan = sizes_of("code")
+    assert plan.sampled == pytest.approx(270 / 2400)  # nine percent of all nodes, from the training nodes
+    gradient = plan.step("gradient").mechanism
+    assert gradient.steps == 20 * 5 and gradient.rate == pytest.approx(60 / 270)
+
+
+def test_the_budget_is_divided_as_asked():
+    noise = {share: sizes_of("text", pagerank_share=share).step("pagerank").mechanism.sigma for share in (0.1, 0.5)}
+    assert noise[0.5] < noise[0.1] / 4
+    picks, values = (
+        [sizes_of("code", select="em1", value_share=share).step(name).mechanism.scale for share in (0.2, 0.8)]
+        for name in ("pagerank", "weights")
+    )
+    assert picks[0] < picks[1] and values[0] == pytest.approx(4 * values[1])
+
+
+def recorded(data, **options):
+    """The rows of Pi that the gradients of a published run read, and the run's events."""
+    from graphveil.audit.central.replay import Recorder
+    from graphveil.methods.dpar import published
+
+    seen, tape, real = [], Recorder(), published.learn_from_rows
+
+    def remembering(curator, layers, rows, owners, *others, **named):
+        seen.append((rows.matrix(curator.facts.nodes).toarray(), owners))
+        return real(curator, layers, rows, owners, *others, **named)
+
+    published.learn_from_rows = remembering
+    try:
+        Dpar(mode="published", hidden=4, epochs=2, **options).fit(data, LOW, seed=0, tape=tape)
+    finally:
+        published.learn_from_rows = real
+    return *seen[0], {event.name: event.released for event in tape.events}
+
+
+@pytest.mark.parametrize("select", ["gm", "em1"])
+def test_values_of_the_text_are_neither_cut_at_zero_nor_normalised(small, select):
+    matrix, owners, events = recorded(small, reading="text", select=select, sources=6, column_norm=1e6, graph_rate=0.7)
+    slots = np.flatnonzero(events["slots"])
+    assert set(owners) <= set(slots) and not matrix[:, ~events["slots"]].any()
+    if select == "gm":
+        noisy = np.sort(events["pagerank"].reshape(6, -1), axis=1)[:, -2:]
+        assert np.allclose(np.sort(matrix[matrix != 0]), np.sort(noisy.ravel()))
+    else:
+        assert np.allclose(np.sort(matrix[matrix != 0]), np.sort(events["weights"].ravel()))
+        assert (matrix < 0).any()
+
+
+def test_columns_of_the_text_are_clipped_and_those_of_the_code_scaled_up_as_well(small):
+    clipped, _, _ = recorded(small, reading="text", select="em0", sources=6, column_norm=0.3, graph_rate=0.7)
+    norms = np.abs(clipped).sum(axis=0)
+    assert np.all(norms <= 0.3)
+    scaled, owners, events = recorded(small, reading="code", sources=3, column_norm=0.3, graph_rate=0.6)
+    norms = np.abs(scaled).sum(axis=0)
+    assert np.allclose(norms[norms > 0], 0.3) and len(owners) == events["slots"].sum()
+    rest = scaled[3:][np.arange(len(owners) - 3), owners[3:]]
+    assert np.all(rest > 0) and np.count_nonzero(scaled[3:]) == len(owners) - 3  # identity rows
+
+
+def test_dropout_of_one_record_does_not_depend_on_others_and_has_its_rate():
+    rng = np.random.default_rng(0)
+    x = sp.random(200, 300, 0.3, format="csr", random_state=rng)
+    slots = np.arange(200)
+    whole = dropped(SparseRows(x), slots, 5, 0.1).values
+    fewer = x.copy()
+    fewer.data[: fewer.indptr[1]] = 0
+    fewer.eliminate_zeros()
+    assert (whole[1:] != dropped(SparseRows(fewer), slots, 5, 0.1).values[1:]).nnz == 0
+    gone = 1 - whole.count_nonzero() / x.nnz
+    assert abs(gone - 0.1) < 5 * math.sqrt(0.09 / x.nnz)
+    assert abs(whole.sum() / x.sum() - 1) < 0.02
+    units = dropped_units(slots, 50, 5, 0.1)
+    assert set(np.unique(units)) == {0.0, 1 / 0.9} and abs((units == 0).mean() - 0.1) < 5 * math.sqrt(0.09 / 1e4)
+    assert (dropped(SparseRows(x), slots, 6, 0.1).values != whole).nnz > 0
+
+
+def test_dropout_stays_on_at_prediction_and_gives_the_same_answer_twice(small):
+    still, moving = (
+        Dpar(mode="published", hidden=4, epochs=2, dropout=0.5, dropout_at_prediction=on).fit(small, LOW, seed=0)
+        for on in (False, True)
+    )
+    assert np.array_equal(still.predictor.own.parameters, moving.predictor.own.parameters)
+    assert not torch.equal(still.predict_proba(small), moving.predict_proba(small))
+    assert torch.equal(moving.predict_proba(small), moving.predict_proba(small))
 
 
 @pytest.mark.parametrize(

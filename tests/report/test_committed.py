@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.experiments import expand, read_experiment
+from graphveil.experiments.drawn import drawn_runs
 from graphveil.experiments.export import brief, read_rows
 from graphveil.experiments.papers import papers
 from graphveil.experiments.reproduce import reproduction
@@ -27,8 +28,11 @@ def asked_for(name, seeds):
     """The runs that a specification, or the tables of a paper, ask for."""
     if name not in papers():
         return expand(read_experiment(ROOT / "benchmarks" / f"{name.replace('-', '_')}.yaml"))
-    entries = [entry for entry in papers()[name].entries if entry.runs]
-    return [run for entry in entries for run in reproduction(papers()[name], entry, seeds=seeds).runs]
+    paper = papers()[name]
+    entries = [entry for entry in paper.entries if entry.runs]
+    printed = [run for entry in entries for run in reproduction(paper, entry, seeds=seeds).runs]
+    drawn = [drawn_runs(paper, entry, seeds=seeds) for entry in entries]
+    return printed + [run for runs in drawn for some in runs.values() for run in some]
 
 
 @pytest.fixture(scope="module")

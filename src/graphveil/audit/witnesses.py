@@ -15,13 +15,14 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from graphveil.audit.central.lock_step import sample_scores
 from graphveil.audit.central.neighbours import blanked, undirected
 from graphveil.audit.central.replay import Event, Recorder, Replayer
 from graphveil.audit.result import Evidence
-from graphveil.graph import Lists
+from graphveil.graph import Lists, SparseRows
 from graphveil.methods.common.aggregation import plain_sum
 from graphveil.methods.registry import build
 from graphveil.privacy.accounting.loss import SampledGaussian, epsilon_of, gaussian_epsilon, gaussian_mu
@@ -124,17 +125,15 @@ def linear_amplification(claim: float) -> Evidence:
 
 def clipped_gradient_turns_round(weight: float = 1e-4) -> Evidence:
     """P2: a person who enters a row with weight 1e-4 turns its clipped gradient by two clipping norms."""
-    from graphveil.methods.dpar.rows import mixed_gradient_sum
+    from graphveil.methods.dpar.gradients import Entries, mixed_gradient_sum
 
     clip, reach, open_by = 1.0, 1e3 / weight, 1e-6
     own = np.array([1.0, open_by - 1.0])
     other = np.array([-reach, reach + open_by])  # in the opposite direction, through the same hidden unit
     parameters = np.array([1.0, 1.0, 10.0, -10.0])  # W1 (one hidden unit), then W2 (two classes)
-    weights, label = np.array([[1 - weight, weight]]), np.array([0])
-    sums = [
-        mixed_gradient_sum(parameters, (2, 1, 2), np.array([[own, person]]), weights, label, clip)
-        for person in (other, 0 * other)
-    ]
+    row, weights, label = np.zeros(2, dtype=np.int64), np.array([1 - weight, weight]), np.array([0])
+    worlds = (SparseRows(sp.csr_matrix(np.array([own, person]))) for person in (other, 0 * other))
+    sums = [mixed_gradient_sum(parameters, (2, 1, 2), Entries(row, weights, x), label, clip) for x in worlds]
     moved = float(np.linalg.norm(sums[0] - sums[1])) / clip
     how = f"one row in which the person has weight {weight:g}: its clipped gradient moves by {moved:.4f} C; noise is for C"
     return replace(_gaussian("gradient", moved, how, "P2", 4.0), details={"moved_in_clips": moved})

@@ -79,6 +79,14 @@ def reproduce(
             typer.echo(f"{paper.key}/{entry.id} is not run: {entry.why}", err=True)
             bodies.append({"entry": f"{paper.key}/{entry.id}", "why": entry.why})
             continue
+        if entry.embeddings is not None:
+            _draw_embeddings(paper, entry, figure if len(chosen) == 1 and kept is None else None)
+            continue
+        if entry.varied:
+            drawn_here, lines = _drawn(paper, entry, sets, how, kept, out, engine)
+            shown += drawn_here
+            bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": lines})
+            continue
         asked = reproduction(paper, entry, data=sets, **how)
         rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
         table = compared(asked, rows)
@@ -86,7 +94,7 @@ def reproduce(
         drawn.append((asked, rows))
         lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
         bodies.append({"entry": asked.name, "lines": lines, "notes": list(table.notes)})
-    if figure is not None:
+    if figure is not None and drawn:
         import_module("graphveil.report.reproduced").draw(drawn, figure)
     whole = "\n".join(table.markdown() for table in shown)
     if markdown is not None and markdown != STDOUT:
@@ -97,6 +105,29 @@ def reproduce(
         typer.echo(whole)
     else:
         typer.echo("\n\n".join(table.text() for table in shown))
+
+
+def _drawn(
+    paper: Paper, entry: Entry, sets: Any, how: dict[str, Any], kept: Any, out: Path, engine: EngineFlags
+) -> tuple[list[Table], list[dict[str, str]]]:
+    """The measured curves of a figure that prints no numbers."""
+    from graphveil.experiments.drawn import drawn_runs, drawn_tables
+
+    runs = drawn_runs(paper, entry, seeds=how["seeds"], quick=how["quick"], data=sets)
+    every = [run for some in runs.values() for run in some]
+    rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
+    found = drawn_tables(paper, entry, runs, rows)
+    return found, [dict(zip(table.head, line, strict=True)) for table in found for line in table.body]
+
+
+def _draw_embeddings(paper: Paper, entry: Entry, figure: Path | None) -> None:
+    """Train the models of a figure of embeddings and draw them; it keeps no runs and prints no table."""
+    if figure is None:
+        told = f"'graphveil reproduce {paper.key}/{entry.id} --figure FILE' trains its models and draws it"
+        typer.echo(f"{paper.key}/{entry.id} is a picture: {told}", err=True)
+        return
+    with opt.progress_bar() as progress:
+        import_module("graphveil.report.embeddings").draw(paper, entry, figure, progress)
 
 
 def _list_papers(found: dict[str, Paper], as_json: bool) -> None:

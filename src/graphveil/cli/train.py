@@ -17,7 +17,7 @@ import typer
 from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags, settled
 from graphveil.cli.options import flag
-from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError
+from graphveil.errors import FOR_THE_OPERATOR, DataWarning, InputError, PrivacyError
 from graphveil.methods.registry import AUTO
 
 if TYPE_CHECKING:
@@ -392,6 +392,7 @@ def describe(
         "val_accuracy": validation.get("accuracy"),
         "test_accuracy": test.get("accuracy"),
         "test_f1": test.get("f1"),
+        "public_graph_accuracy": _on_public_graph(model, graph),
         "test_recall": _figures(model.recalls, graph, "query") or None,
         "released_accuracy": getattr(model.predictor, "accuracy", None),
         "accuracy_note": NOT_COVERED if graph is not None else None,
@@ -401,6 +402,16 @@ def describe(
         "seeded": certificate.seeded,
         "out": None if out is None else str(out),
     }
+
+
+def _on_public_graph(model: Any, graph: Any) -> float | None:
+    """Test accuracy where the graph is declared public, of models that then predict otherwise than from own rows."""
+    if not hasattr(model.predictor, "graph_logits"):
+        return None
+    try:
+        return _figures(partial(model.scores, access="public-graph"), graph, "query").get("accuracy")
+    except PrivacyError:  # no promise covers that access
+        return None
 
 
 def _figures(measure: Callable[..., dict[str, float]], graph: Any, kind: str) -> dict[str, float]:
@@ -419,6 +430,9 @@ def _show(result: dict[str, Any], certificate: str) -> None:
     if result["test_accuracy"] is not None:
         validation, test, f1 = (_percent(result[key]) for key in ("val_accuracy", "test_accuracy", "test_f1"))
         typer.echo(f"accuracy: validation {validation}, test {test} (macro F1 {f1}), {result['seconds']:.1f} s")
+        if result["public_graph_accuracy"] is not None:
+            on_graph = _percent(result["public_graph_accuracy"])
+            typer.echo(f"accuracy on the graph, were it public (predict --access public-graph): test {on_graph}")
         found = ", ".join(f"{name} {_percent(share)}" for name, share in result["test_recall"].items())
         if len(result["test_recall"]) <= FEW_CLASSES:
             typer.echo(f"recall by class: {found}")

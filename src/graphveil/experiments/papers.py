@@ -79,8 +79,33 @@ class Cell:
         return " ".join([*told, *([f"epsilon {self.epsilon}"] if self.epsilon not in ("", "inf") else [])])
 
 
+class Varied(Part):
+    """Curves that a figure draws and does not print: ``option`` takes each of the values, with every variant and epsilon.
+
+    ``paired``: value i belongs to epsilon i alone.
+    """
+
+    method: str
+    option: str
+    values: list[Any]
+    variants: list[dict[str, Any]]
+    epsilons: list[float]
+    paired: bool = False
+    promise: dict[str, Any]
+    metric: str = "test_accuracy"
+
+
+class Embeddings(Part):
+    """A figure of hidden units by t-SNE: one panel per variant and epsilon, drawn from models that are trained for it."""
+
+    method: str
+    variants: list[dict[str, Any]]
+    epsilons: list[float]
+    promise: dict[str, Any]
+
+
 class Entry(Part):
-    """A table or figure; ``why`` says in one line why it is not run."""
+    """A table or figure; ``why`` says in one line why it is not run, ``said`` what the text says of points that are drawn."""
 
     id: str
     name: str
@@ -92,12 +117,16 @@ class Entry(Part):
     split: str = "random"
     splits: dict[str, str] = Field(default_factory=dict)
     missing: dict[str, str] = Field(default_factory=dict)
+    same_as: dict[str, str] = Field(default_factory=dict)  # data sets that are another one under another name: run once
     metric: str = "accuracy"
     remark: str = ""
     per_data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     deltas: dict[str, float] = Field(default_factory=dict)
     printed: list[tuple[str, str, str, str, str, str, float, float | Literal[""], str]] = Field(default_factory=list)
     settings: list[Setting] = Field(default_factory=list)
+    varied: list[Varied] = Field(default_factory=list)
+    embeddings: Embeddings | None = None
+    said: str = ""
 
     @property
     def runs(self) -> bool:

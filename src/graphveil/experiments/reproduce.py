@@ -132,7 +132,7 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
     if column.takes_delta and cell.dataset in entry.deltas:
         promise["delta"] = entry.deltas[cell.dataset]
     data = {
-        "name": cell.dataset,
+        "name": entry.same_as.get(cell.dataset, cell.dataset),
         "prepare": entry.prepares.get(cell.dataset, entry.prepare),
         "split": entry.splits.get(cell.dataset, entry.split),
     }
@@ -193,13 +193,14 @@ class Kept:
         self._by_id = {row["id"]: row for row in rows}
         self._versions = dict.fromkeys([__version__, *(str(row.get("version")) for row in self._by_id.values())])
 
-    def _row(self, run: Run) -> Mapping[str, Any] | None:
+    def row(self, run: Run) -> Mapping[str, Any] | None:
+        """The row of this run, if there is one."""
         names = (replace(run, version=version).id for version in self._versions)
         return next((self._by_id[name] for name in names if name in self._by_id), None)
 
     def group(self, runs: Sequence[Run]) -> Group | None:
         """The rows of these runs; None if there is none."""
-        found = tuple(row for run in runs if (row := self._row(run)) is not None)
+        found = tuple(row for run in runs if (row := self.row(run)) is not None)
         return Group(found) if found else None
 
     def values(self, line: Line) -> dict[str, list[float]]:

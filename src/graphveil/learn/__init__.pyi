@@ -8,6 +8,7 @@ from .modules import Network as Network
 from .modules import SummedBranches as SummedBranches
 from .modules import take as take
 from .optimizers import Adam as Adam
+from .optimizers import Descent as Descent
 from .optimizers import GlobalMoment as GlobalMoment
 from .optimizers import Optimizer as Optimizer
 from .rows import CentredRows as CentredRows

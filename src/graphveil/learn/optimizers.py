@@ -44,6 +44,16 @@ class Adam:
         adam_step(parameters.numpy(), gradient.numpy(), divisor, first, second, BETA1, BETA2, rate, floor)
 
 
+class Descent:
+    """``theta <- theta - rate g``."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = _checked(rate)
+
+    def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
+        parameters.add_(gradient, alpha=-self._rate / divisor)
+
+
 class GlobalMoment:
     """Adam's momentum divided by the root of *one* second moment, that of all coordinates together.
 

@@ -89,9 +89,13 @@ class Curator:
             raise PrivacyError("slots are sampled before the first release; this run has already released something")
         if self.plan.sampled == 1:
             return np.ones(self.facts.nodes, dtype=bool)
+        return self._keep_only(lambda: self._noise.coins(self.plan.sampled, self.facts.nodes))
+
+    def _keep_only(self, draw: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Blank, for the whole run, every slot that these coins do not show."""
         from graphveil.graph.graph import blanked
 
-        coins = self._tape.coins("slots", lambda: self._noise.coins(self.plan.sampled, self.facts.nodes))
+        coins = self._tape.coins("slots", draw)
         self._private = blanked(self._private, ~coins)
         self._with_query_labels = blanked(self._with_query_labels, ~coins)
         self._sampled = True
@@ -172,3 +176,14 @@ class PaperCurator(Curator):
     def peek(self, name: str, query: Callable[[Graph], Any]) -> Any:
         """A read of private data without noise and without account, as the paper's algorithm has it."""
         return self._tape.peek(name, query(self._private))
+
+    def sample_training(self, count: int) -> NDArray[np.bool_]:
+        """Exactly ``count`` training slots by secret coins, a public number, as papers sample; everybody else is blank."""
+
+        def draw() -> NDArray[np.bool_]:
+            train = np.flatnonzero(self.masks["train"])
+            shown = np.zeros(self.facts.nodes, dtype=bool)
+            shown[train[np.argsort(self._noise.uniform(train.size), kind="stable")[:count]]] = True
+            return shown
+
+        return self._keep_only(draw)

@@ -30,7 +30,7 @@ from graphveil.graph.layout import data_from_arrays
 from graphveil.progress import Progress
 
 GENERATORS: dict[str, Callable[..., Data]] = dict(zip(GENERATED, (csbm, powerlaw_sbm, stand_in), strict=True))
-SPLITS = ("random", "stratified", "per-class", "official", "inductive", "labelled", "auto", "paper", "none")
+SPLITS = ("random", "stratified", "per-class", "official", "inductive", "clusters", "labelled", "auto", "paper", "none")
 MOSTLY_UNLABELLED = (
     "most nodes have no label: labelled ones teach and calibrate, the others are asked about (--split labelled)"
 )
@@ -58,9 +58,10 @@ def load_dataset(
         seed: of the split, and of generated graphs.
         split: ``random`` 75/10/15 (reads the number of nodes only), ``stratified``, ``per-class`` (20 for training, as
             in Planetoid), ``official`` (``seed`` chooses among several), ``inductive`` (random, edges to test nodes
-            cut), ``labelled`` (labelled nodes teach and calibrate, the others are asked about), ``auto`` (``labelled``
-            for a file in which most nodes have no label, else ``random``), ``paper`` (what the paper named by
-            ``prepare`` does), or ``none`` (nobody is in a mask: for predictions); shares as in ``random:50/25/25``.
+            cut), ``clusters`` (one of nine clusters is asked about, edges to it cut), ``labelled`` (labelled nodes teach
+            and calibrate, the others are asked about), ``auto`` (``labelled`` for a file in which most nodes have no label,
+            else ``random``), ``paper`` (what the paper named by ``prepare`` does), or ``none`` (nobody is in a mask: for
+            predictions); shares as in ``random:50/25/25``.
         fractions: train, validation and test shares.
         prepare: a paper's name (``"dpdgc"``), or steps such as ``["top-classes:10", "largest-component"]``.
         directed: True for the arcs of a directed source, False for the undirected view; default: as the file declares.
@@ -220,6 +221,8 @@ def _split(data: Data, split: str, seed: int, fractions: splits.Fractions | None
         return splits.official_split(data, seed % count)
     if split == "per-class":
         return splits.per_class_split(data, seed)
+    if split == "clusters":
+        return splits.cut_edges(splits.clusters_split(data, seed))
     if split == "stratified":
         return splits.stratified_split(data, seed, fractions or splits.FRACTIONS)
     data = splits.random_split(data, seed, fractions or splits.FRACTIONS)

@@ -10,7 +10,7 @@ authors' code: the M sources with their private rows, all others with their own 
 besides the own: Lemma G with (s + 1, s).
 ``route="aggregate"``: Z = Pi X + N with columns of Pi of l2 norm at most tau, then gradients with one row per source.
 ``graph_rate`` q' < 1 blanks slots by secret coins and amplifies the whole run, log(1 + q'(e^eps - 1)).
-As published: M examples, two layers (``published.py``).
+As published, in two readings: two layers (``published.py``).
 Tests: ``tests/methods/test_dpar.py``, ``tests/graph/test_pagerank.py``, ``tests/audit/test_central_conformance.py``.
 """
 
@@ -28,7 +28,7 @@ from graphveil.methods.base import PrivateMethod, guarantees
 from graphveil.methods.card import card
 from graphveil.methods.common.own_predictor import mean_release, release_centre
 from graphveil.methods.common.private_training import calibrated, full_batch_release
-from graphveil.methods.dpar.algorithm import choose_sources, learn_from_everybody, learn_from_rows, release_rows
+from graphveil.methods.dpar.algorithm import learn_from_everybody, learn_from_table, release_rows
 from graphveil.methods.dpar.bounds import Ranking, row_releases, table_release, visited_gradients
 from graphveil.methods.dpar.predictor import RankedPredictor, Shape, TwoLayers, Walk
 from graphveil.methods.options import Count, Fraction, Natural, Positive, Range, Share
@@ -147,10 +147,11 @@ class Dpar(RankedMethod):
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
         curator.sample_slots()
         order = coins.permutation(np.flatnonzero(curator.masks["train"]))
-        sources = choose_sources(order, self.source_count(curator.facts))
+        sources = order[: self.source_count(curator.facts)]
+        slots = np.flatnonzero(self.slots(curator.masks))
         centre = release_centre(curator, of=self.slots(curator.masks)) if self.route == "gradient" else None
         own_weight = 0.0 if self.rows == "identity" else self.self_weight
-        rows = release_rows(curator, self, sources, coins).with_self(sources, own_weight)
+        rows = release_rows(curator, self, sources, slots, coins).with_self(sources, own_weight)
         if centre is not None:
             capped = rows.capped_columns(self.column_rows, sources)
             own = learn_from_everybody(curator, centre, capped, sources, self.learning_rate or 0.1, progress)
@@ -158,5 +159,5 @@ class Dpar(RankedMethod):
         layers = TwoLayers.drawn(self.shape(curator.facts), coins)
         optimizer = learn.GlobalMoment(self.learning_rate or 0.02)
         clipped = rows.clipped_columns(self.column_norm, order=2)
-        learn_from_rows(curator, layers, clipped, sources, optimizer, progress, noisy_table=True)
+        learn_from_table(curator, layers, clipped, sources, optimizer, progress)
         return RankedPredictor(layers, self.walk)

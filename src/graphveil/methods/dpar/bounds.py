@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.own_predictor import GROWTH
 from graphveil.methods.common.private_training import group_release
+from graphveil.methods.dpar.rows import shares_of
 from graphveil.methods.options import Count, Options, Positive, Share
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian, GumbelTop, Mechanism
@@ -58,6 +59,15 @@ class Ranking(Options):
     def picks_of(self, facts: PublicFacts) -> int:
         """K, at most all candidates."""
         return min(self.picks, self.candidates(facts))
+
+    def weights(self, values: np.ndarray) -> np.ndarray:
+        """The weights of Pi that noisy values stand for."""
+        return shares_of(values)
+
+    @property
+    def stopping(self) -> dict[str, Any]:
+        """When ISTA stops: by default at the optimum."""
+        return {}
 
     def slots(self, masks: Mapping[str, np.ndarray]) -> np.ndarray:
         """The public slots among which PageRank runs, as a mask."""

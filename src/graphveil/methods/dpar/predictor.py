@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphveil.graph import Graph
+from graphveil.graph.rows import SparseRows, tensor
+from graphveil.graph.unit import unit_rows
 from graphveil.methods.common.branches import projected_rows
 from graphveil.methods.common.own_predictor import OwnPredictor
+from graphveil.methods.dpar.dropout import dropped, dropped_units
+
+PREDICTION_COINS = 0xD9A3
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes of the two layers; ``projection``: width after a public random projection (0: none), ``key`` its coins."""
+    """Public sizes of the two layers; ``projection``: width after a public random projection (0: none), ``key`` its coins.
+
+    ``raw``: features as they are instead of unit rows; ``dropout``: rate in training, ``dropout_at_prediction``: also there.
+    """
 
     features: int
     hidden: int
     classes: int
     projection: int = 0
     key: int = 0
+    raw: bool = False
+    dropout: float = 0.0
+    dropout_at_prediction: bool = False
 
     @property
     def inputs(self) -> int:
@@ -47,14 +58,31 @@ class TwoLayers:
         return cls(shape, coins.normal(size=shape.size) * np.array(scale))
 
     def logits(self, graph: Graph) -> np.ndarray:
-        shape = self.shape
-        w1 = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
-        w2 = self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
-        return np.asarray(np.maximum(self.rows(graph) @ w1.T, 0.0) @ w2.T)
+        return np.asarray(self.hidden(graph) @ self._weights()[1].T)
 
-    def rows(self, graph: Graph, index: np.ndarray | None = None) -> np.ndarray:
+    def hidden(self, graph: Graph) -> np.ndarray:
+        """What the hidden units say of everybody."""
+        shape, rows, everybody = self.shape, self.inputs(graph), np.arange(graph.nodes)
+        if not (shape.dropout and shape.dropout_at_prediction):
+            return np.asarray(np.maximum(rows.values @ self._weights()[0].T, 0.0))
+        rows = dropped(rows, everybody, PREDICTION_COINS, shape.dropout)
+        kept = dropped_units(everybody, shape.hidden, PREDICTION_COINS, shape.dropout)
+        return np.asarray(np.maximum(rows.values @ self._weights()[0].T, 0.0) * kept)
+
+    def _weights(self) -> tuple[np.ndarray, np.ndarray]:
+        shape = self.shape
+        first = self.parameters[: shape.hidden * shape.inputs].reshape(shape.hidden, shape.inputs)
+        return first, self.parameters[shape.hidden * shape.inputs :].reshape(shape.classes, shape.hidden)
+
+    def inputs(self, graph: Graph, index: np.ndarray | None = None) -> SparseRows:
         """What the layers read (of the nodes in ``index``)."""
-        return projected_rows(graph, self.shape.projection, self.shape.key, index)
+        shape = self.shape
+        if shape.projection or not graph.features:
+            return SparseRows(sp.csr_matrix(projected_rows(graph, shape.projection, shape.key, index)))
+        rows = graph.rows if index is None else graph.rows.take(index)
+        if not isinstance(rows, SparseRows):
+            rows = SparseRows(sp.csr_matrix(rows.matmul(tensor(np.eye(graph.features))).numpy()))
+        return rows if shape.raw else cast(SparseRows, unit_rows(rows))
 
     def config(self) -> dict[str, Any]:
         return {"kind": "two-layers", **asdict(self.shape)}

@@ -1,0 +1,65 @@
+"""Figures whose points are drawn and not printed: their curves, measured, beside what the text says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphveil.experiments.expand import expand
+from graphveil.experiments.papers import Entry, Paper, Varied
+from graphveil.experiments.read import experiment_from
+from graphveil.experiments.reproduce import Kept
+from graphveil.experiments.run import Run
+from graphveil.experiments.tables import Table, tables
+
+NO_NUMBERS = "print draws these points and gives no numbers"
+
+
+def drawn_runs(
+    paper: Paper, entry: Entry, *, seeds: Any = 3, quick: bool = False, data: Sequence[str] | None = None
+) -> dict[str, list[Run]]:
+    """By metric, the runs behind the curves; a quick look has one seed and of every curve its ends."""
+    found: dict[str, list[Run]] = {}
+    for varied in entry.varied:
+        for epsilon, values in _points(varied, quick):
+            body = {
+                "name": f"{paper.key}/{entry.id}",
+                "methods": [
+                    {"name": varied.method, "mode": "published", "options": variant | {varied.option: value}}
+                    for variant in varied.variants
+                    for value in values
+                ],
+                "seeds": 1 if quick else seeds,
+                "metrics": ["accuracy", *(["public-graph"] if varied.metric == "public_graph_accuracy" else [])],
+            }
+            for name in entry.data:
+                if data is not None and name not in data:
+                    continue
+                given = {"delta": entry.deltas[name]} if name in entry.deltas else {}
+                graph = {"name": entry.same_as.get(name, name), "prepare": entry.prepare, "split": entry.split}
+                promise = varied.promise | {"epsilons": [epsilon]} | given
+                asked = experiment_from(body | {"data": [graph], "promises": [promise]}, f"{paper.key}.toml")
+                found.setdefault(varied.metric, []).extend(expand(asked))
+    return found
+
+
+def _points(varied: Varied, quick: bool) -> Iterable[tuple[float, list[Any]]]:
+    if varied.paired:
+        yield from ((epsilon, [value]) for epsilon, value in zip(varied.epsilons, varied.values, strict=True))
+        return
+    values = varied.values[:: max(1, len(varied.values) - 1)] if quick else varied.values
+    yield from ((epsilon, values) for epsilon in varied.epsilons)
+
+
+def drawn_tables(
+    paper: Paper, entry: Entry, runs: Mapping[str, Sequence[Run]], rows: Iterable[Mapping[str, Any]]
+) -> list[Table]:
+    """One table per metric and promise of what was measured, with what the text says below it."""
+    kept, found = Kept(rows), []
+    for metric, asked in runs.items():
+        for table in tables([row for run in asked if (row := kept.row(run)) is not None], metric):
+            title = f"{paper.title}, {entry.name}: {entry.title} ({metric.replace('_', ' ')}, %; {table.title})"
+            said = [f"the text: {entry.said}"] if entry.said else []
+            found.append(replace(table, title=title, notes=(NO_NUMBERS, *said, *table.notes)))
+    return found
