@@ -44,6 +44,7 @@ THIRD_PARTY = (
 EARLIER = (
     "whether the sentences of this certificate are true: an earlier version wrote them, in other words than this one"
 )
+ROUNDING = 1e-6  # of a sensitivity, by which versions may differ in what they charge for float64
 NOT_PUBLISHED = "what is in the rows that stay with the curator: they are not in this folder"
 NOT_DERIVED = ("schema", "digest", "releases")
 
@@ -135,6 +136,7 @@ def _rebuilt(body: dict[str, Any], certificate: Certificate) -> tuple[Certificat
     if earlier:  # other words are not another promise
         lemmas = {release.name: release.lemma for release in certificate.releases}
         kept_words = replace(plan, steps=tuple(replace(s, lemma=lemmas.get(s.name, s.lemma)) for s in plan.steps))
+        kept_words = replace(kept_words, steps=tuple(_as_rounded(s, certificate.releases) for s in kept_words.steps))
         if kept_words != plan or said["assumptions"] != certificate.assumptions:
             unknown.append(EARLIER)
         plan, said["assumptions"] = kept_words, certificate.assumptions
@@ -144,6 +146,14 @@ def _rebuilt(body: dict[str, Any], certificate: Certificate) -> tuple[Certificat
     derived = Certificate.of(plan, certificate.releases, **made_by, **kept)
     found = _other_releases(plan, certificate.releases)
     return derived, found + _other_fields(body, certificate, derived), unknown
+
+
+def _as_rounded(step: Release | Slot, releases: tuple[Release, ...]) -> Release | Slot:
+    """A slot of the plan with the slack of an earlier version, which added up in another way; far below the sensitivity."""
+    then = next((getattr(made.mechanism, "slack", None) for made in releases if made.name == step.name), None)
+    if not isinstance(step, Slot) or then is None or abs(then - step.slack) > ROUNDING * max(step.sensitivity.values()):
+        return step
+    return replace(step, slack=then)
 
 
 def _sentences(method: PrivateMethod, plan: Plan, certificate: Certificate) -> tuple[dict[str, Any], list[str]]:

@@ -136,7 +136,7 @@ MUTANTS = (
     Mutant("scale 0", CORE, core.scale_zero, own, RECORD),
     Mutant("one draw for all numbers", CORE, core.one_draw_for_all_numbers, own, RECORD),
     Mutant("signs instead of Gaussians", CORE, core.signs_instead_of_gaussians, own, RECORD),
-    Mutant("noise off the grid", CORE, core.noise_off_the_grid, own, RECORD),
+    Mutant("noise off the grid", CORE, core.noise_off_the_grid, small_gap, RECORD),
     Mutant("noise that remembers", CORE, core.noise_that_remembers, small_gap, RECORD, "draws"),
     Mutant(
         "a tenth of the noise on one number", CORE, core.a_tenth_of_the_noise_on_one_number, ballot, RECORD, "draws"

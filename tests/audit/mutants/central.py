@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from graphveil import learn
-from graphveil.methods import gap, nip_gnn
+from graphveil.learn.centred_sums import CentredSums
+from graphveil.methods import dp_mlp, gap, nip_gnn
 from graphveil.methods.ballot import algorithm as ballot
 from graphveil.methods.ballot.combiner import Combiner
 from graphveil.methods.common import aggregation, own_predictor, trainer
@@ -31,8 +32,37 @@ def epoch_chosen_on_validation_labels() -> Iterator[None]:
         best.restore(network)
 
     with ExitStack() as stack:
-        for module in (trainer, own_predictor, nip_gnn):
+        for module in (trainer, nip_gnn):
             stack.enter_context(patch.object(module, "descend_privately", chosen))
+        stack.enter_context(own_weights_chosen(lambda seen: seen))
+        yield
+
+
+@contextmanager
+def own_weights_chosen(candidates: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Iterator[None]:
+    """The own predictor keeps those weights, of candidates among all it had, that are best on true validation labels."""
+    learn_own, step = own_predictor.learn_own, learn.GlobalMoment.step
+    seen: list[np.ndarray] = []
+
+    def remembering(self, parameters, *others):  # type: ignore[no-untyped-def]
+        step(self, parameters, *others)
+        seen.append(parameters.numpy().copy())
+
+    def chosen(curator, *arguments):  # type: ignore[no-untyped-def]
+        seen.clear()
+        with patch.object(learn.GlobalMoment, "step", remembering):
+            found = learn_own(curator, *arguments)
+        private = curator._private
+        asked = private.masks["calibration"] & (private.labels >= 0)
+
+        def right(weights: np.ndarray) -> float:
+            guess = replace(found, weights=weights.reshape(found.weights.shape)).logits(private).argmax(axis=1)
+            return float(np.mean(guess[asked] == private.labels[asked]))
+
+        best = max(candidates(seen), key=right)
+        return replace(found, weights=best.reshape(found.weights.shape))
+
+    with patch.object(ballot, "learn_own", chosen), patch.object(dp_mlp, "learn_own", chosen):
         yield
 
 
@@ -57,8 +87,9 @@ def weights_chosen_on_validation_labels() -> Iterator[None]:
         network.parameters.copy_(mean if right(mean) > right(last) else last)
 
     with ExitStack() as stack:
-        for module in (trainer, own_predictor, nip_gnn):
+        for module in (trainer, nip_gnn):
             stack.enter_context(patch.object(module, "descend_privately", chosen))
+        stack.enter_context(own_weights_chosen(lambda seen: [seen[-1], sum(seen) / len(seen)]))
         yield
 
 
@@ -93,9 +124,9 @@ def rows_at_full_length(original):
 def mean_over_the_true_count(original):
     """The noisy sum is divided by how many people really have features."""
 
-    def centre(curator, *arguments):
+    def centre(curator, *arguments, **named):
         present = int(curator._private.rows.occupied().sum())
-        return original(curator, *arguments) * (curator.facts.nodes / max(present, 1))
+        return original(curator, *arguments, **named) * (curator.facts.nodes / max(present, 1))
 
     return centre
 
@@ -103,14 +134,10 @@ def mean_over_the_true_count(original):
 @contextmanager
 def clipping_skipped() -> Iterator[None]:
     """Per-example gradients enter the sum at full length."""
-    import graphveil.learn as learn
-
-    original = learn.clipped_gradient_sum
-    with patch.object(
-        learn,
-        "clipped_gradient_sum",
-        lambda network, x, y, clip, *rest, **to: original(network, x, y, None, *rest, **to),
-    ):
+    original, exact = learn.clipped_gradient_sum, CentredSums.gradients
+    whole = lambda network, x, y, clip, *rest, **to: original(network, x, y, None, *rest, **to)
+    of_own = lambda self, rows, labels, clip, grid: exact(self, rows, labels, math.inf, grid)
+    with patch.object(learn, "clipped_gradient_sum", whole), patch.object(CentredSums, "gradients", of_own):
         yield
 
 
@@ -157,15 +184,17 @@ def nan_feature_let_through() -> Iterator[None]:
 @contextmanager
 def mean_instead_of_sum() -> Iterator[None]:
     """The gradient is averaged over the records that happen to be there, then scaled back by a public size."""
-    import graphveil.learn as learn
-
-    original = learn.clipped_gradient_sum
+    original, exact = learn.clipped_gradient_sum, CentredSums.gradients
 
     def averaged(network, inputs, targets, clip, *rest, **to):  # type: ignore[no-untyped-def]
         there = int((np.asarray(targets) >= 0).sum())
         return original(network, inputs, targets, clip, *rest, **to) * (len(targets) / max(there, 1))
 
-    with patch.object(learn, "clipped_gradient_sum", averaged):
+    def of_own(self, rows, labels, clip, grid):  # type: ignore[no-untyped-def]
+        there = int((labels >= 0).sum())
+        return exact(self, rows, labels, clip, grid) * (len(labels) / max(there, 1))
+
+    with patch.object(learn, "clipped_gradient_sum", averaged), patch.object(CentredSums, "gradients", of_own):
         yield
 
 

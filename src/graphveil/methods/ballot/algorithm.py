@@ -122,7 +122,7 @@ class Election:
 
     def tallies_of_then(self) -> tuple[Array, Array] | None:
         """The homophilous table of an earlier run for the receivers of this one, and the variance of its noise by row."""
-        if self.previous is None or self.previous.predictor.mode != Mode.HOMOPHILOUS:
+        if self.previous is None or not self.previous.predictor.heard_agreement:
             return None
         then, nodes = self.previous.predictor, self.previous.certificate.facts.nodes
         table, variance = np.zeros((nodes, then.table.shape[1])), np.full(nodes, math.inf)

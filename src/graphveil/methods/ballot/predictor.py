@@ -41,6 +41,11 @@ class BallotPredictor:
         nothing = np.zeros((0, classes)), Combiner.structural(classes, classes)
         return cls("features", own, nobody, *nothing, note=note)
 
+    @property
+    def heard_agreement(self) -> bool:
+        """Whether the table says what contacts are, in the order of the classes."""
+        return self.combiner.scalar
+
     def logits(self, graph: Graph) -> Array:
         logits: Array = log_softmax(self.own.logits(graph), axis=1)
         if len(self.receivers):
