@@ -70,6 +70,15 @@ def test_the_command_line_trains_on_a_folder(graphveil, tmp_path):
     assert code == 2 and "block by block" in err
 
 
+def test_edges_alone_make_a_folder_without_features(graphveil, tables):
+    code, text, err = graphveil("import", "--edges", tables / "edges.csv", "--out", tables / "g", "--json")
+    assert code == 0, err
+    stored = open_folder(tables / "g")
+    assert json.loads(text)["nodes"] == stored.nodes and stored.features == 0
+    assert sum(len(block.lists.entries) for block in stored.blocks()) == 2 * json.loads(text)["edges"]
+    assert not stored.blocks()[0].rows.occupied().any()
+
+
 def test_predictions_of_a_folder_name_everybody(graphveil, tables):
     flags = ("--edges", tables / "edges.csv", "--nodes", tables / "people.csv", "--label", "group=x|y")
     assert graphveil("import", *flags, "--features", "a=0..1,b=0..1", "--out", tables / "g")[0] == 0

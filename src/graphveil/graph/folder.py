@@ -1,9 +1,9 @@
 """A graph in a folder of Parquet files, one row per person, for graphs that do not fit into memory.
 
 ``graph.json`` holds what is public (sizes, classes, whether contacts are mutual) and the names of the parts; each part is a
-Parquet file whose row groups are the blocks: ``id``, ``x`` (float32 features), ``label`` (null: none), ``contacts`` (the own
-list, as slots, sorted, without doubles and oneself) and ``kind`` (0 train, 1 calibration, 2 query; null: other). Any
-Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and features are kept as
+Parquet file whose row groups are the blocks: ``id``, ``x`` (float32 features, if there are any), ``label`` (null: none),
+``contacts`` (the own list, as slots, sorted, without doubles and oneself) and ``kind`` (0 train, 1 calibration, 2 query; null:
+other). Any Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and features are kept as
 far as ``keep`` bytes go.
 """
 
@@ -105,6 +105,8 @@ class StoredRows:
         if block in self._kept:
             return self._kept[block]
         width = self.shape[1]
+        if not width:
+            return DenseRows(tensor(np.zeros((slots.stop - slots.start, 0), dtype=np.float32)))
         read = self._parts.read(block, ["x"])["x"].combine_chunks()
         if read.null_count or read.type != pa.list_(pa.float32(), width):
             raise InputError(
@@ -249,15 +251,15 @@ def write_folder(folder: Path, blocks: Iterable[Written], head: dict[str, Any], 
 
 def _table(block: Written) -> pa.Table:
     x = np.ascontiguousarray(block.x, dtype=np.float32)
+    features = {"x": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1])} if x.shape[1] else {}
     columns = {
-        "x": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1]),
         "label": pa.array(block.labels.astype(np.int32), mask=block.labels < 0),
         "contacts": pa.ListArray.from_arrays(
             pa.array(block.starts.astype(np.int32)), pa.array(block.entries.astype(np.int32))
         ),
         "kind": pa.array(block.kinds.astype(np.int8), mask=block.kinds >= len(KINDS)),
     }
-    return pa.table(({} if block.ids is None else {"id": block.ids}) | columns)
+    return pa.table(({} if block.ids is None else {"id": block.ids}) | features | columns)
 
 
 def save_folder(graph: Graph, folder: Path, blocks: int | None = None) -> None:
