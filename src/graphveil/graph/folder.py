@@ -3,8 +3,8 @@
 ``graph.json`` holds what is public (sizes, classes, whether contacts are mutual) and the names of the parts; each part is a
 Parquet file whose row groups are the blocks: ``id``, ``x`` (float32 features, if there are any), ``label`` (null: none),
 ``contacts`` (the own list, as slots, sorted, without doubles and oneself) and ``kind`` (0 train, 1 calibration, 2 query; null:
-other). Any Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and features are kept as
-far as ``keep`` bytes go.
+other). Any Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and
+features are kept as far as ``keep`` bytes go.
 """
 
 from __future__ import annotations
