@@ -38,7 +38,7 @@ def test_streamed_tables_are_the_same_graph_as_the_file_in_memory(graphveil, tab
         told.append({key: value for key, value in json.loads(text).items() if key not in ("seconds", "out")})
     assert told[0] == told[1] and told[0]["duplicates"] and told[0]["self_loops"] and told[0]["unlabelled"]
     whole, stored = validate(gv.load_dataset(tables / "g.npz")), open_folder(tables / "g")
-    assert len(stored.blocks()) == 4
+    assert len(stored.spans) == 4
     assert np.array_equal(whole.labels, stored.labels)
     for ours, theirs in zip(persons(whole), persons(stored), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
@@ -76,7 +76,7 @@ def test_edges_alone_make_a_folder_without_features(graphveil, tables):
     stored = open_folder(tables / "g")
     assert json.loads(text)["nodes"] == stored.nodes and stored.features == 0
     assert sum(len(block.lists.entries) for block in stored.blocks()) == 2 * json.loads(text)["edges"]
-    assert not stored.blocks()[0].rows.occupied().any()
+    assert not next(stored.blocks()).rows.occupied().any()
 
 
 def test_predictions_of_a_folder_name_everybody(graphveil, tables):

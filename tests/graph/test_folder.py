@@ -1,6 +1,7 @@
 """Records in a folder of Parquet files: the same graph, the same releases, and clear words for what is wrong."""
 
 import json
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from graphveil.graph import powerlaw_sbm
 from graphveil.graph.data.splits import random_split
 from graphveil.graph.folder import open_folder, save_folder
 from graphveil.graph.validate import validate
+from graphveil.learn import engine
 
 NODES = 3000
 PROMISES = {"record": gv.NodeLevel(8.0), "k-neighbor": gv.KNeighborLevel(2, 8.0)}
@@ -97,6 +99,16 @@ WRONG = {
     "not sorted": ("contacts", lambda old: lists_of([[2, 1]] * len(old))),
     "nobody's slot": ("contacts", lambda old: lists_of([[NODES]] * len(old))),
     "oneself": ("contacts", lambda old: lists_of([[slot] for slot in range(len(old))])),
+    "doubles in unsigned slots": (
+        "contacts",
+        lambda old: pa.array([[3, 1, 3, 1]] * len(old), pa.list_(pa.uint32())),
+    ),
+    "slots that are none": ("contacts", lambda old: lists_of([[None]] * len(old))),
+    "slots in words": ("contacts", lambda old: pa.array([["a"]] * len(old))),
+    "a kind below 0": ("kind", lambda old: pa.array(np.full(len(old), -1, dtype=np.int8))),
+    "a kind that wraps": ("kind", lambda old: pa.array(np.full(len(old), 256, dtype=np.int64))),
+    "a class in words": ("label", lambda old: pa.array(["a"] * len(old))),
+    "half a class": ("label", lambda old: pa.array(np.full(len(old), 0.7))),
     "no such class": ("label", lambda old: pa.array(np.full(len(old), 9, dtype=np.int32))),
 }
 
@@ -107,6 +119,52 @@ def test_what_is_wrong_in_a_folder_is_one_clear_line(graph, tmp_path, wrong):
     broken(tmp_path / "f", *WRONG[wrong])
     with pytest.raises(InputError, match=str(tmp_path / "f")):
         gv.Ballot().fit(open_folder(tmp_path / "f"), gv.NodeLevel(8.0), seed=0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"classes": "x"}, {"features": None}, {"directed": "yes"}, {"notes": 5}, {"notes": [5]}, {"class_names": ["a"]}],
+    ids=str,
+)
+def test_a_head_that_says_nonsense_is_one_clear_line(graph, tmp_path, wrong):
+    save_folder(graph, tmp_path / "f", 1)
+    head = json.loads((tmp_path / "f" / "graph.json").read_text())
+    (tmp_path / "f" / "graph.json").write_text(json.dumps(head | wrong))
+    with pytest.raises(InputError):
+        open_folder(tmp_path / "f")
+
+
+def test_an_empty_row_group_is_nobody(graph, tmp_path):
+    save_folder(graph, tmp_path / "f", 3)
+    path = next((tmp_path / "f").glob("records-*.parquet"))
+    table = pq.read_table(path)
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for part in (table.slice(0, 0), table.slice(0, 1000), table.slice(0, 0), table.slice(1000)):
+            writer.write_table(part)
+    stored = open_folder(tmp_path / "f")
+    assert [slots.stop - slots.start for slots in stored.spans] == [1000, NODES - 1000]
+    model, expected = (gv.DpMlp(steps=3).fit(one, gv.NodeLevel(8.0), seed=1).predictor for one in (stored, graph))
+    assert np.array_equal(model.weights, expected.weights)
+
+
+def test_a_part_that_changes_while_it_is_read_is_refused(graph, tmp_path):
+    save_folder(graph, tmp_path / "f", 1)
+    stored = open_folder(tmp_path / "f")
+    path = next((tmp_path / "f").glob("records-*.parquet"))
+    pq.write_table(pq.read_table(path).slice(0, 7), path)
+    with pytest.raises(InputError, match="was changed"):
+        gv.DpMlp().fit(stored, gv.NodeLevel(8.0))
+
+
+def test_no_block_outlives_its_turn(folders):
+    alive = weakref.WeakSet()
+
+    def seen(block):
+        alive.add(block)
+        return np.zeros(block.rows.shape[1]) + len(alive)
+
+    most = engine.total(open_folder(folders[16], keep=0), seen)
+    assert most.max() < 16 * 3  # one or two at a time, not one more with every block
 
 
 def test_an_unfinished_folder_or_one_that_lost_a_part_is_refused(graph, tmp_path):

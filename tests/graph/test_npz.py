@@ -121,6 +121,15 @@ def test_each_rule_of_the_layout_is_checked(small: Data, tmp_path: Path, name: s
         read_arrays(path)
 
 
+def test_row_starts_that_fall_are_refused_whatever_their_type(small: Data, tmp_path: Path) -> None:
+    """The difference of unsigned numbers wraps, and a row of 2^64 entries was read."""
+    arrays = arrays_from_data(small)
+    falling = arrays["x_indptr"].astype(np.uint64)
+    falling[1] = 10**9
+    with pytest.raises(InputError, match="x_indptr does not fit"):
+        read_arrays(write_arrays(arrays | {"x_indptr": falling}, tmp_path / "g.npz"))
+
+
 def test_a_missing_array_is_named(small: Data, tmp_path: Path) -> None:
     arrays = arrays_from_data(small)
     del arrays["x_shape"]

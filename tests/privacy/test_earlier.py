@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from graphveil.errors import InputError
 from graphveil.privacy.accounting.loss import Gdp, LaplaceLoss, epsilon_of, gaussian_epsilon
 from graphveil.privacy.budget import Charge
 from graphveil.privacy.earlier import EarlierRun, together
@@ -37,3 +38,11 @@ def test_other_noise_is_composed_as_loss_distributions():
 def test_runs_are_kept_as_they_are():
     made = run(Charge({"train": (Gdp(0.3),)}), seeded=True, weaker={"query": Adjacency.RECORD}, taken=True)
     assert EarlierRun.from_json(made.to_json()) == made
+
+
+def test_a_run_that_cost_nobody_anything_cannot_make_the_others_free():
+    free = run(Charge({"train": (Gdp(0.3),)})).to_json() | {"charge": {}}
+    with pytest.raises(InputError, match="cost nobody"):
+        EarlierRun.from_json(free)
+    laplace = Charge({"train": (LaplaceLoss(0.5),)})
+    assert together(PROMISE, laplace, [run(Charge({}))]) == together(PROMISE, laplace, []) > 0.4

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,11 +48,15 @@ class Parts:
             head = json.loads((folder / HEAD).read_text())
             if head["schema"] != SCHEMA:
                 raise InputError(f"{folder / HEAD} is of schema {head['schema']}, this program reads {SCHEMA}")
+            _check_head(head)
             groups, found, first = [], [], 0
             for name in head["parts"]:
                 about = pq.read_metadata(folder / name)
+                _check_columns(about.schema.to_arrow_schema(), int(head["features"]))
                 for group in range(about.num_row_groups):
                     rows = about.row_group(group).num_rows
+                    if not rows:
+                        continue
                     groups.append((name, group))
                     found.append(slice(first, first + rows))
                     first += rows
@@ -66,11 +70,18 @@ class Parts:
 
     def read(self, block: int, columns: Sequence[str]) -> pa.Table:
         """These columns of one block."""
-        name, group = self.groups[block]
+        (name, group), slots = self.groups[block], self.spans[block]
         try:
-            return pq.ParquetFile(self.folder / name).read_row_group(group, columns=list(columns), use_threads=False)
+            read = pq.ParquetFile(self.folder / name).read_row_group(group, columns=list(columns), use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.folder / name} cannot be read: {error}") from None
+        if read.num_rows != slots.stop - slots.start:
+            raise InputError(f"{self.folder / name} was changed while it was read: open the folder again")
+        try:
+            _check_columns(read.schema, int(self.head["features"]), columns)
+        except ValueError as error:
+            raise InputError(f"{self.folder / name}: {error}") from None
+        return read
 
     @cached_property
     def starts(self) -> dict[int, int]:
@@ -79,9 +90,45 @@ class Parts:
 
     def refuse(self, what: str) -> InputError:
         return InputError(
-            f"{self.folder} is read block by block, but {what}: use ballot, roster, dp-mlp, gap or mlp, or import the graph to "
+            f"{self.folder} is read block by block, but {what}: use ballot or dp-mlp, or import the graph to "
             ".npz if it fits into memory"
         )
+
+
+COLUMNS: dict[str, Callable[[pa.DataType, int], bool]] = {
+    "x": lambda kind, width: kind == pa.list_(pa.float32(), width),
+    "label": lambda kind, width: pa.types.is_signed_integer(kind),
+    "kind": lambda kind, width: pa.types.is_signed_integer(kind),
+    "contacts": lambda kind, width: kind in (pa.list_(pa.int32()), pa.list_(pa.int64())),
+}
+
+
+def _check_columns(schema: pa.Schema, width: int, wanted: Sequence[str] | None = None) -> None:
+    """Refuse columns that are missing or of another type; differences of unsigned numbers, for one, would wrap."""
+    for name, fits in COLUMNS.items():
+        if (name == "x" and not width) or (wanted is not None and name not in wanted):
+            continue
+        if name not in schema.names:
+            raise ValueError(f"a part has no column {name!r}")
+        kind = schema.field(name).type
+        if pa.types.is_list(kind):
+            kind = pa.list_(kind.value_type)  # whatever its entries are called
+        elif pa.types.is_fixed_size_list(kind):
+            kind = pa.list_(kind.value_type, kind.list_size)
+        if not fits(kind, width):
+            raise ValueError(f"column {name!r} of a part is of type {schema.field(name).type}")
+
+
+def _check_head(head: dict[str, Any]) -> None:
+    """Refuse a head that does not say what is public."""
+    for name in ("nodes", "features", "classes", "arcs"):
+        if not isinstance(head[name], int) or head[name] < 0:
+            raise ValueError(f"{HEAD} says {name}: {head[name]!r}; give a whole number")
+    texts = [*head.get("notes", ()), *(head.get("class_names") or ())]
+    if not isinstance(head["directed"], bool) or not all(isinstance(text, str) for text in (*texts, *head["parts"])):
+        raise ValueError(f"{HEAD} has a wrong value: directed is true or false, notes, class_names and parts are text")
+    if head.get("class_names") is not None and len(head["class_names"]) != head["classes"]:
+        raise ValueError(f"{HEAD} names {len(head['class_names'])} classes of {head['classes']}")
 
 
 class StoredRows:
@@ -150,7 +197,7 @@ class StoredLists:
         entries = entries[starts[0] : starts[-1]]
         starts = starts - starts[0]
         found = OwnLists(starts, entries, self.nodes)
-        if read.null_count or not _in_order(starts, entries, slots, self.nodes):
+        if read.null_count or read.values.null_count or not _in_order(starts, entries, slots, self.nodes):
             raise InputError(
                 f"{self._parts.folder}: contacts of block {block} must be sorted slots "
                 f"in 0..{self.nodes - 1} without doubles and oneself"
@@ -180,16 +227,21 @@ def open_folder(folder: Path, keep: int = KEEP) -> Graph:
     """The graph in this folder; labels, kinds and (if they are wanted later) ids come into memory, nothing else does."""
     parts = Parts.of(folder)
     nodes, classes = int(parts.head["nodes"]), int(parts.head["classes"])
-    labels, kinds = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int8)
+    labels, kinds = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
     for block, slots in enumerate(parts.spans):
         read = parts.read(block, ["label", "kind"])
         labels[slots] = read["label"].fill_null(UNLABELLED).to_numpy()
         kinds[slots] = read["kind"].fill_null(len(KINDS)).to_numpy()
-    if labels.min(initial=-1) < UNLABELLED or labels.max(initial=-1) >= classes or kinds.max(initial=0) > len(KINDS):
+    if (
+        labels.min(initial=-1) < UNLABELLED
+        or labels.max(initial=-1) >= classes
+        or not np.isin(kinds, range(len(KINDS) + 1)).all()
+    ):
         raise InputError(f"{folder} has labels or kinds outside what {HEAD} declares")
     rows: RecordRows = StoredRows(parts, keep)  # type: ignore[assignment]
     lists: Lists = StoredLists(parts)  # type: ignore[assignment]
     names = parts.head.get("class_names")
+    kinds = kinds.astype(np.int8)
     return Graph(
         rows=rows,
         labels=labels,

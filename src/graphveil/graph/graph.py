@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -81,10 +81,14 @@ class Graph:
         """Whether features and lists can only be read block by block."""
         return hasattr(type(self.rows), "spans")
 
-    def blocks(self) -> list[Block]:
-        """All records, in the order of their slots."""
-        kept = self.rows.spans if self.on_disk else spans(self.nodes)  # type: ignore[attr-defined]
-        return [Block(self, slots) for slots in kept]
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """The slots of every block."""
+        return self.rows.spans if self.on_disk else spans(self.nodes)  # type: ignore[attr-defined,no-any-return]
+
+    def blocks(self) -> Iterator[Block]:
+        """All records, in the order of their slots; each block is made when its turn comes, so that none is kept."""
+        return (Block(self, slots) for slots in self.spans)
 
     def without_lists(self) -> Graph:
         """The same records with empty contact lists."""

@@ -56,6 +56,8 @@ class CentredSums:
 
         found = np.zeros((rows.shape[0], len(self.weights)))
         wanted = np.ones(len(found), dtype=bool) if wanted is None else wanted
+        if len(wanted) != len(found):
+            raise ValueError(f"{len(wanted)} of {len(found)} rows are wanted or not")
         by_row, read = _kernel(rows, dense_scores, sparse_scores), (FLOOR, BIAS, self.weights, found)
         by_row(wanted, self.centre, *read)
         return found
@@ -65,6 +67,8 @@ class CentredSums:
         from graphveil.learn.centred_kernels import dense_sums, sparse_sums
 
         classes, width = self.weights.shape
+        if len(labels) != rows.shape[0]:  # a kernel does not look where it reads
+            raise ValueError(f"{len(labels)} labels for {rows.shape[0]} rows")
         total = np.zeros((classes, width + isinstance(rows, SparseRows)))
         by_row = _kernel(rows, dense_sums, sparse_sums)
         by_row(labels, self.centre, FLOOR, BIAS, self.weights, clip, grid, total)

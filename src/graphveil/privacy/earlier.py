@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphveil.errors import InputError
 from graphveil.privacy.budget.account import Account
 from graphveil.privacy.budget.charge import Charge
 from graphveil.privacy.promise import Adjacency, Promise
@@ -45,6 +46,8 @@ class EarlierRun:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> EarlierRun:
+        if not any(body["charge"].values()):
+            raise InputError("a run before is said to have cost nobody anything: such a run has no certificate")
         return cls(
             str(body["certificate"]),
             str(body["method"]),

@@ -85,7 +85,7 @@ def layout_problem(arrays: Arrays) -> str | None:
     indptr, indices = arrays["x_indptr"], arrays["x_indices"]
     if indptr.shape != (nodes + 1,) or indices.ndim != 1 or {indptr.dtype.kind, indices.dtype.kind} - {"i", "u"}:
         return "x_indptr or x_indices has the wrong shape or type"
-    if indptr[0] != 0 or indptr[-1] != indices.size or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
         return "x_indptr does not fit x_indices"
     if "unlabeled_nodes" in arrays and ("y" not in arrays or arrays["unlabeled_nodes"].dtype.kind not in "iu"):
         return "unlabeled_nodes are not node numbers, or there are no labels"

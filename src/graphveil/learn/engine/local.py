@@ -19,7 +19,7 @@ T = TypeVar("T")
 def threads_given() -> int:
     """As many threads as ``OMP_NUM_THREADS`` allows, or as there are processors."""
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) > 0 else os.cpu_count() or 1
+    return int(given) if given.isdecimal() and int(given) > 0 else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,12 @@ class Local:
 
     def each(self, private: Graph, query: Callable[[Block], T]) -> Iterator[T]:
         """What ``query`` finds for every block, in the order of the blocks; at most one block per thread is waited for."""
-        blocks = private.blocks()
-        if self.threads == 1 or len(blocks) == 1:
-            yield from map(query, blocks)
+        if self.threads == 1 or len(private.spans) == 1:
+            yield from map(query, private.blocks())
             return
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[Any]] = deque()
-            for block in blocks:
+            for block in private.blocks():
                 waiting.append(pool.submit(query, block))
                 if len(waiting) > self.threads:
                     yield waiting.popleft().result()

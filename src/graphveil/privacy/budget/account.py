@@ -135,7 +135,7 @@ class Account:
         if self.exact:
             tops = [max((mu_of(losses) for losses in charge.losses.values()), default=0.0) for charge in self.charges]
             return [compose(Gdp(mu) for mu in tops)]
-        worst = [charge.worst() for charge in self.counted]
+        worst = [charge.worst() or ((),) for charge in self.counted]
         if math.prod(len(kinds) for kinds in worst) <= HISTORIES:
             return list(dict.fromkeys(_joined(course) for course in itertools.product(*worst)))
         return [_joined([losses for kinds in worst for losses in kinds])]
