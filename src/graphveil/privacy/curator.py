@@ -91,11 +91,13 @@ class Curator:
             return np.ones(self.facts.nodes, dtype=bool)
         return self._keep_only(lambda: self._noise.coins(self.plan.sampled, self.facts.nodes))
 
-    def _keep_only(self, draw: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Blank, for the whole run, every slot that these coins do not show."""
+    def _keep_only(self, draw: Callable[[], NDArray[np.bool_]], most: int | None = None) -> NDArray[np.bool_]:
+        """Blank, for the whole run, every slot that these coins do not show; ``most``: where the plan fixes their number."""
         from graphveil.graph.graph import blanked
 
         coins = self._tape.coins("slots", draw)
+        if most is not None:  # an audit may show more of them
+            coins = coins & self.masks["train"] & (np.cumsum(coins & self.masks["train"]) <= most)
         self._private = blanked(self._private, ~coins)
         self._with_query_labels = blanked(self._with_query_labels, ~coins)
         self._sampled = True
@@ -186,4 +188,4 @@ class PaperCurator(Curator):
             shown[train[np.argsort(self._noise.uniform(train.size), kind="stable")[:count]]] = True
             return shown
 
-        return self._keep_only(draw)
+        return self._keep_only(draw, count)
