@@ -116,8 +116,10 @@ class EdgeTable:
                 row_by_row = np.arange(2 * len(texts[0])).reshape(2, -1).T.ravel()
                 seen = pc.unique(pa.concat_arrays(texts).take(pa.array(row_by_row)))
                 self.known = pa.concat_arrays([self.known, seen.filter(pc.invert(pc.is_in(seen, self.known)))])
-            found = [pc.fill_null(pc.index_in(text, self.known), -1).to_numpy(zero_copy_only=False) for text in texts]
-            codes = np.stack(found)
+            found = pc.fill_null(
+                pc.index_in(pa.concat_arrays(texts), self.known), -1
+            )  # each call hashes all identifiers
+            codes = found.to_numpy(zero_copy_only=False).reshape(2, -1)
             lost = np.any(codes < 0, axis=0)
             if lost.any() and not self.drop_unknown:
                 first = int(lost.argmax())
