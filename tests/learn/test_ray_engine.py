@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import graphveil as gv
+from graphveil.audit.central.conformance import check_private_method
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.graph import powerlaw_sbm
 from graphveil.graph.data.splits import random_split
@@ -92,7 +93,7 @@ def test_releases_are_equal_bit_for_bit_with_workers_and_when_they_die(graph, fo
     if method.name == "ballot":
         assert len(expected["receivers"])  # the graph was used
     places = [(Local(2), folder) for folder in folders.values()]
-    places += [(Ray(records=BLOCK, rows=3000), None), (Ray(rows=3000), folders[16]), (Ray(), folders[3])]
+    places += [(Ray(records=BLOCK, rows=3000), None), (Ray(), folders[16])]
     deadly = Deadly(rows=3000)
     deadly.graves = tmp_path
     for where, folder in [*places, (deadly, folders[16])]:
@@ -110,6 +111,12 @@ def test_a_task_that_is_lost_for_good_is_one_line(graph, tmp_path):
     with engine.using(deadly), pytest.raises(GraphveilError, match="lost for good") as told:
         engine.total(graph, lambda block: np.ones(1))
     assert "\n" not in str(told.value)
+
+
+def test_an_audit_replays_on_workers():
+    with engine.using(Ray(records=8)):
+        report = check_private_method(gv.DpMlp(steps=1), [gv.NodeLevel(4.0, 1e-4)])
+    assert max(report.largest.values()) > 0.98
 
 
 def test_a_query_travels_once_and_hands_out_the_labels_of_the_curator(graph, folders):
