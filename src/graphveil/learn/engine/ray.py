@@ -128,9 +128,10 @@ class Ray:
         errors = self._ray.exceptions
         try:
             return number, self._ray.get(answer)
-        except errors.RayTaskError as error:
-            raise error.cause from None
         except errors.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, Exception):  # what the query raised, without the worker's traceback
+                raise cause from None
             lost = " ".join(str(error).split())[:300]
             raise GraphveilError(f"part {number} of a query was lost for good, the run has stopped: {lost}") from None
 
