@@ -12,6 +12,7 @@ from graphveil.statistics.drawn import (
     binomial_p_values,
     chi_squared_p_values,
     coin_p_values,
+    lag_p_values,
     normal_scores,
     plausible,
 )
@@ -101,3 +102,27 @@ def test_p_values_are_exact():
 
 def test_comparisons_share_one_error_and_what_is_no_number_is_never_plausible():
     assert plausible([2e-9]) and not plausible([2e-9] * 3, 1e-8) and not plausible([0.5, np.nan]) and plausible([])
+
+
+ROW = np.random.default_rng(6).standard_normal(50_000)
+
+
+def test_products_at_a_distance_have_no_larger_tails_than_stated():
+    """2000 rows of 60 numbers: at most the stated share of all bounds is below any level (three standard errors)."""
+    rows = np.random.default_rng(7).standard_normal((2000, 60))
+    found = np.array([lag_p_values(row) for row in rows])
+    for level in (0.3, 0.1, 0.01):
+        shares = (found < level).mean(axis=0)
+        assert (shares <= level + 3 * np.sqrt(level / len(rows))).all()
+    assert (found[:, :10] < 0.3).mean() > 0.01  # and they are not idle
+    assert np.allclose(
+        found[0, 6], min(1, 2 * np.exp(-((s := abs(rows[0, 7:] @ rows[0, :-7])) ** 2) / (2 * 53 + 4 * s)))
+    )
+
+
+@pytest.mark.parametrize("length", [7, 1000, 16_384, 30_000])
+@pytest.mark.parametrize("factor", [1.0, -1.0, 0.3])
+def test_stretches_that_come_again_are_found_at_any_distance(length, factor):
+    assert plausible(lag_p_values(ROW))
+    again = factor * np.resize(ROW[:length], len(ROW)) + np.sqrt(1 - factor**2) * ROW
+    assert not plausible(lag_p_values(np.concatenate([ROW[:length], again[length:]])))

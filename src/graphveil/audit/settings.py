@@ -10,6 +10,7 @@ Published modes get caps below the degrees of the graph, since a cap that never 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
+from graphveil.learn import engine
+from graphveil.learn.engine.local import Local
 from graphveil.methods.base import PrivateMethod
 
 MOST_NUMBERS = 200_000_000
+BLOCKS, THREADS = 5, 2
 SMALL: dict[str, Any] = {"hidden": 8, "epochs": 10, "steps": 20, "code_steps": 10, "width": 8, "combiner_steps": 10}
 LARGE: dict[str, Any] = {"learning_rate": 1.0, "paper_learning_rate": 0.3, "combiner_rate": 1.0}  # predictions move
 SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
@@ -70,3 +74,8 @@ def awkward_nodes(data: Data, seed: int = 0) -> dict[str, int]:
         if found.size:
             chosen[story] = int(np.random.default_rng(seed).choice(found))
     return chosen
+
+
+def in_blocks(nodes: int) -> AbstractContextManager[None]:
+    """Queries of the runs inside go over several blocks in threads, as on large graphs; an engine that was chosen stays."""
+    return nullcontext() if engine.chosen() else engine.using(Local(THREADS, records=-(-nodes // BLOCKS)))

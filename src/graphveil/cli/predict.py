@@ -12,6 +12,7 @@ import numpy as np
 from graphveil.cli import options as opt
 from graphveil.cli.options import flag
 from graphveil.cli.runs import Run
+from graphveil.cli.where import WhereFlags
 from graphveil.errors import InputError
 
 BY_ID, OWN_FEATURES = "aligned by id", "each prediction reads its own row of features only, in any order"
@@ -21,6 +22,7 @@ ENDINGS = (".csv", ".parquet", ".json")
 
 def predict(
     run: Run,
+    where: WhereFlags,
     data: Annotated[
         str | None, flag("--data NAME|PATH", "The graph; not needed for scores made from reports alone.")
     ] = None,
@@ -57,7 +59,8 @@ def predict(
     graph = None if data is None else opt.load_data(data, model.certificate.seed, prepare)
     if in_order:
         _forget_ids(graph)
-    chances = model.predict_proba(graph, access).numpy()
+    with where.running(model.method, model.certificate.promise):
+        chances = model.predict_proba(graph, access).numpy()
     ids = None if graph is None else _ids_of(graph, len(chances))
     people: Any = (model.ids or range(len(chances))) if ids is None else ids.tolist()
     best = np.full(len(chances), names.index(of_class)) if of_class is not None else chances.argmax(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from graphveil.cli import options as opt
 from graphveil.cli.flags import PromiseFlags, settled
 from graphveil.cli.options import flag
 from graphveil.cli.trained import describe, show
+from graphveil.cli.where import LOCAL, WhereFlags
 from graphveil.errors import InputError
 from graphveil.methods.registry import AUTO
 
@@ -32,6 +33,7 @@ WAITING = 3  # exit code: a round has to be answered first
 def train(
     method: opt.MethodName,
     flags: PromiseFlags,
+    where: WhereFlags,
     further: Annotated[
         list[Path] | None, typer.Argument(metavar="[REPORTS]...", help="With --reports: further files of reports.")
     ] = None,
@@ -103,6 +105,9 @@ def train(
         raise InputError("--budget counts what a curator spends; reports are paid for by those who sent them")
     if previous is not None and reports is not None:
         raise InputError("--previous follows a curator's run on a graph; reports are sent anew (drop --previous)")
+    where.check()
+    if where.engine != LOCAL and reports is not None:
+        raise InputError(f"--engine {where.engine} reads a graph in blocks; reports are learnt from here")
     if sign is not None and out is None:
         raise InputError("--sign signs a saved run: give --out DIR")
     from graphveil.methods.model import check_weights
@@ -112,35 +117,37 @@ def train(
     before = None if previous is None else _before(previous)
     started = time.perf_counter()
     counts: dict[str, Any] = {}
-    with opt.progress_bar() as progress:
-        coins: dict[str, Any] = {"seed": seed, "progress": progress}
-        if reports is None:
-            promise = flags.promise(chosen) if before is None else _promise_after(flags, chosen, before)
-            chosen = settled(chosen, promise)
-            if holders is not None and promise.level != "local":
-                raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
-            loaded = opt.load_data(str(data), seed, prepare, split)
-            graph = chosen.validated(_known_edges(loaded, holders, alignment), on_bad_rows)
-            check_weights(weights, graph.class_names, graph.classes)
-            with _charged(budget, promise, out) as book:
-                promise = promise if book is None else book.completed(promise)
-                model = _on_graph(chosen, promise, graph, holders, out, book, before, **coins)
-        else:
-            known = None if data is None else opt.load_data(data, seed, prepare, split)
-            paths = [*reports, *(further or [])]
-            coins |= {"mean_degree": mean_degree}
-            model, graph, counts = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
-    seconds = time.perf_counter() - started
-    if weights:
-        model = model.weighing(weights)
-    if out is not None:
-        model.save(out)
-        if budget is not None:
-            _keep_receipt(budget, model, out)
-        if signer is not None:
-            signer(out)
-    named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
-    result = describe(model, named, seconds, seed, out, None if no_evaluate else graph) | counts
+    with ExitStack() as running:
+        with opt.progress_bar() as progress:
+            coins: dict[str, Any] = {"seed": seed, "progress": progress}
+            if reports is None:
+                promise = flags.promise(chosen) if before is None else _promise_after(flags, chosen, before)
+                chosen = settled(chosen, promise)
+                if holders is not None and promise.level != "local":
+                    raise InputError("--holders belongs to --level local: elsewhere one curator holds the graph")
+                loaded = opt.load_data(str(data), seed, prepare, split)
+                graph = chosen.validated(_known_edges(loaded, holders, alignment), on_bad_rows)
+                check_weights(weights, graph.class_names, graph.classes)
+                running.enter_context(where.running(chosen, promise))
+                with _charged(budget, promise, out) as book:
+                    promise = promise if book is None else book.completed(promise)
+                    model = _on_graph(chosen, promise, graph, holders, out, book, before, **coins)
+            else:
+                known = None if data is None else opt.load_data(data, seed, prepare, split)
+                paths = [*reports, *(further or [])]
+                coins |= {"mean_degree": mean_degree}
+                model, graph, counts = _on_reports(chosen, flags, paths, known, out, broadcast, as_json, **coins)
+        seconds = time.perf_counter() - started
+        if weights:
+            model = model.weighing(weights)
+        if out is not None:
+            model.save(out)
+            if budget is not None:
+                _keep_receipt(budget, model, out)
+            if signer is not None:
+                signer(out)
+        named = ", ".join(path.name for path in (*(reports or ()), *(further or ()))) if reports else str(data)
+        result = describe(model, named, seconds, seed, out, None if no_evaluate else graph) | counts
     result["previous"] = None if before is None else _followed(str(previous), before, model, graph)
     if as_json:
         opt.show(result)

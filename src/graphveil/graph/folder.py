@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from graphveil.graph.rows import DenseRows, RecordRows, tensor
 SCHEMA = 1
 HEAD = "graph.json"
 KEEP = 2 << 30  # bytes of features held in memory
+ELSEWHERE = 1 << 28  # the same in each further process that reads the folder
 KINDS = tuple(MASK_OF)
 
 
@@ -82,6 +84,10 @@ class Parts:
         except ValueError as error:
             raise InputError(f"{self.folder / name}: {error}") from None
         return read
+
+    def anywhere(self) -> Parts:
+        """The same from any working directory."""
+        return replace(self, folder=self.folder.resolve())
 
     @cached_property
     def starts(self) -> dict[int, int]:
@@ -138,6 +144,10 @@ class StoredRows:
         self._parts, self._keep = parts, keep
         self._kept: dict[int, DenseRows] = {}
         self._lock = threading.Lock()
+        self._opening = uuid4().hex
+
+    def __reduce__(self) -> tuple[Any, ...]:  # another process reads the files itself
+        return _opened_again, (self._opening, self._parts.anywhere(), min(self._keep, ELSEWHERE))
 
     @property
     def spans(self) -> tuple[slice, ...]:
@@ -174,6 +184,17 @@ class StoredRows:
         raise self._parts.refuse("this method needs all features at once")
 
 
+_OPENED: dict[str, StoredRows] = {}  # in a process to which rows were sent, by their opening: the last one
+
+
+def _opened_again(opening: str, parts: Parts, keep: int) -> StoredRows:
+    """The rows of a folder in another process; what one query has read there is kept for the next."""
+    if opening not in _OPENED:
+        _OPENED.clear()
+        _OPENED[opening] = StoredRows(parts, keep)
+    return _OPENED[opening]
+
+
 class StoredLists:
     """Own contact lists of a folder; only whole blocks are read."""
 
@@ -181,6 +202,9 @@ class StoredLists:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredLists, (self._parts.anywhere(),)
 
     @property
     def nodes(self) -> int:

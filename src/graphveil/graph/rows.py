@@ -6,7 +6,8 @@ and asks for row norms (clipping). Keeping those three behind one interface lets
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,6 +74,9 @@ class DenseRows:
     def __init__(self, values: Tensor) -> None:
         self.values = values
 
+    def __reduce__(self) -> tuple[Any, ...]:  # as an array, whose memory several processes can share
+        return _restored, (type(self), self.values.numpy())
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.values.shape[0], self.values.shape[1]
@@ -99,6 +103,13 @@ class DenseRows:
 
     def block(self, slots: slice) -> DenseRows:
         return DenseRows(self.values[slots])
+
+
+def _restored(kind: type[DenseRows], values: np.ndarray) -> DenseRows:
+    """Rows that were sent here; their memory may be another's and must not be written to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, about exactly that
+        return kind(tensor(values))
 
 
 class SparseRows:

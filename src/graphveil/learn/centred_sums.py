@@ -89,7 +89,10 @@ class ReadyRows(DenseRows):
 
 
 class Reader:
-    """The rows of every block for many steps with one centre: dense ones in memory are centred once, where there is room."""
+    """The rows of every block for many steps with one centre: dense ones in memory are centred once, where there is room.
+
+    A copy in another process has no room for them: rows are sent there once, not with the query of every step.
+    """
 
     def __init__(self, private: Graph, centre: np.ndarray) -> None:
         self._ready: np.ndarray | None = None
@@ -98,6 +101,9 @@ class Reader:
 
             self._ready = np.empty(private.rows.shape)
             dense_rows(private.rows.values.numpy(), centre, FLOOR, self._ready)
+
+    def __getstate__(self) -> dict[str, None]:
+        return {"_ready": None}
 
     def rows(self, block: Block) -> DenseRows | SparseRows:
         return block.rows if self._ready is None else ReadyRows(tensor(self._ready[block.slots]))

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphveil.errors import DataWarning, InputError
 from graphveil.graph import Graph
+from graphveil.learn import engine
 from graphveil.methods.card import Card
 from graphveil.methods.model import Model, Predictor
 from graphveil.methods.options import Options, refuse_unknown
@@ -160,6 +161,18 @@ class PrivateMethod(Options):
             )
         return self.arrange(known)
 
+    def in_blocks(self, promise: Promise) -> bool:
+        """Whether a run under this promise asks its queries block by block (``learn/engine``), which workers can do."""
+        return self.reads_blocks
+
+    def check_blocks(self, promise: Promise) -> None:
+        """Refuse to run on workers what is not run block by block."""
+        if not self.in_blocks(promise):
+            raise InputError(
+                f"{self.name} ({self.mode}) does not run in blocks at level {promise.level} with these options: leave "
+                "--engine ray out, or take ballot or dp-mlp at node level"
+            )
+
     def arrange(self, graph: Graph) -> Graph:
         """The graph with the public masks this method needs; may read nothing but masks, and notes what it changed."""
         return graph
@@ -260,6 +273,8 @@ class PrivateMethod(Options):
 
     def planned(self, facts: PublicFacts, promise: Promise, plan: Plan | None) -> Plan:
         """``plan`` if it is for these facts and this promise, else an error; without one, a new plan."""
+        if (where := engine.chosen()) is not None and where.elsewhere:
+            self.check_blocks(promise)
         if plan is None:
             return self.plan(facts, promise)
         if plan.facts != facts or plan.promise != promise.with_default_delta(facts.nodes):

@@ -57,6 +57,9 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
     paper_learning_rate: Positive = 1e-3
     paper_clip: Positive = 1.0
 
+    def in_blocks(self, promise: Promise) -> bool:
+        return self.network == "own" and not records_are_public(promise)
+
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if records_are_public(promise):
             return Plan(promise, facts, ())

@@ -4,7 +4,9 @@
 root of the width) and of the sums of two successive rows (over the root of 2) add up to chi-squared numbers: they find a wrong
 scale in any one column, a part that columns share, and a draw that leans on the one before. The law as a whole is compared by the
 inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, ``P(D > t) <= 2 exp(-2 n t^2)``, which holds for every n and every law.
-Other continuous laws are turned into normals first (:func:`normal_scores`).
+Other continuous laws are turned into normals first (:func:`normal_scores`). In a row of independent N(0, 1), the m products of
+numbers so far apart add up to S = x'Bx, B of eigenvalues within -1 .. 1 that add up to 0 and whose squares add up to m/2. So
+log E exp(tS) = -1/2 sum log(1 - 2 t b) <= t^2 m / (2 - 4 |t|), and by Chernoff P(|S| > s) <= 2 exp(-s^2 / (2 m + 4 s)).
 *Coins.* For a table of independent coins of one rate, the counts of a column, of two columns that both show and of
 successive rows that both show are binomial, and the number of coins that show in a row is binomial, too (the inequality again).
 Tests: ``tests/statistics/test_drawn.py``.
@@ -54,6 +56,16 @@ def distance_p_value(below: Array, at_most: Array, draws: int) -> float:
 def normal_scores(numbers: Array, law: Callable[[Any], Array]) -> Array:
     """Numbers of a symmetric continuous law as numbers of N(0, 1), by their place in it; exact far out, too."""
     return numbers if law is ndtr else np.copysign(ndtri(law(-np.abs(numbers))), numbers)
+
+
+def lag_p_values(numbers: Array) -> Array:
+    """Bounds on the p-values of numbers in a row that should be independent N(0, 1): one for every distance up to three quarters
+    of the row. They find stretches of numbers that come again, wherever, as they are or with other signs or scales."""
+    size = len(numbers)
+    spectrum = np.fft.rfft(numbers, 2 * size)
+    products = np.fft.irfft(spectrum * spectrum.conj())[1 : 3 * size // 4 + 1]
+    sums, pairs = np.abs(products), size - np.arange(1, len(products) + 1)
+    return np.asarray(np.minimum(1.0, 2 * np.exp(-np.square(sums) / (2 * pairs + 4 * sums))))
 
 
 class NormalTable:

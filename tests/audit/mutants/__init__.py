@@ -24,7 +24,7 @@ from graphveil.methods.roster import Roster
 from graphveil.methods.rr_edges import RrEdges
 from graphveil.privacy.local import Local
 from graphveil.privacy.promise import EdgeLevel, NodeLevel
-from tests.audit.mutants import central, core, late, local, roster, saving
+from tests.audit.mutants import blocks, central, core, late, local, roster, saving
 from tests.audit.mutants.planting import Plant
 
 CORE, CENTRAL, SAVING = "privacy core", "central methods", "saving and prediction"
@@ -333,6 +333,8 @@ MUTANTS = (
         "one edge",
         "audits change records; what the certificate says of one edge is a matter of the suite",
     ),
+    Mutant("a repeated part counts twice", CORE, blocks.a_repeated_part_counts_twice, own, RECORD),
+    Mutant("blocks share noise", CORE, blocks.blocks_share_noise, ballot, RECORD, "draws"),
     Mutant("prediction reads who lists a node", SAVING, roster.prediction_reads_who_lists_a_node, pulling, RECORD),
 )
 NAMED = {mutant.name: mutant for mutant in MUTANTS}

@@ -14,7 +14,7 @@ from graphveil.audit.central.many_draws import DRAWS, many_draws
 from graphveil.audit.central.one_run import one_run_audit
 from graphveil.audit.central.replay import Recording
 from graphveil.audit.result import Audit, Evidence, Failure
-from graphveil.audit.settings import audit_settings, awkward_nodes, dense
+from graphveil.audit.settings import audit_settings, awkward_nodes, dense, in_blocks
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.validate import validate
@@ -33,11 +33,12 @@ OWN_LISTS = (
 )
 CHECKS = (
     "the accounted epsilon is the promised one, and the ledger is the plan",
-    "every release moves by at most its declared sensitivity on every neighbour",
+    "every release moves by at most its declared sensitivity on every neighbour; "
+    "methods that run in blocks do so in five blocks and two threads",
     "with equal releases, model, certificate and others' predictions are equal",
     "noise has the declared scale and law, lies on the public grid and is drawn number by number; "
     "so does that of every planned release, one number or many, drawn ten thousand times (of wide tables: a part)",
-    "noise is independent across releases and along each of them",
+    "noise is independent across releases and along each of them; a table of several blocks of records does not repeat it",
     "batches are coins of the declared rate, equal for all records and drawn anew at every step; an empty one is a noisy step",
     "the worst pair of the declared sensitivities, sampled, does not refute the accounted epsilon",
     "a record touches no more rows of a sampled sum than its declared group",
@@ -79,7 +80,7 @@ def audit_central(
     else:
         data = dense(data)
         names = awkward_nodes(data, seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), in_blocks(int(data.num_nodes)):
         warnings.simplefilter("ignore")
         facts = PublicFacts.of(data)
         lists = validate(data, on_bad_rows="zero").lists

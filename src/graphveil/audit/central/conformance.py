@@ -24,6 +24,7 @@ from graphveil.audit.central.neighbours import (
 from graphveil.audit.central.noise_checks import noise_law
 from graphveil.audit.central.replay import Diverged, Recorder, Recording
 from graphveil.audit.result import UNEXPLAINED, Failure, Share
+from graphveil.audit.settings import in_blocks
 from graphveil.errors import GraphveilError, InputError, PrivacyError
 from graphveil.methods.base import PrivateMethod
 from graphveil.methods.model import Model
@@ -123,7 +124,7 @@ def inspect_method(
     widest = int(np.bincount(data.edge_index[0].numpy(), minlength=1).max())
     for promise in promises or [example_promise(g, widest) for g in sorted(method.supports, key=str)]:
         report.promises.append(promise)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), in_blocks(int(data.num_nodes)):
             warnings.simplefilter("ignore")
             _check_promise(report, method, data, names, promise, seed)
     return report

@@ -15,8 +15,12 @@ by a share of 12/sqrt(LEAST r) or more. *A part* of ``WIDE`` numbers, spread at 
 them: the mechanism that the curator has used draws it ten thousand times, which finds what is wrong everywhere as in a small
 release. What is not found is one number of a wide table, all others being right, whose noise is off by less than half.
 
+*Blocks.* Graphs of millions are worked on in blocks (``graph/blocks.py``), and noise that is drawn block by block from keys or
+counters of which two are equal has the right law in every release of one block. So every mechanism that adds noise also draws
+one table of more than two blocks of records: its numbers must not depend on each other at any distance.
+
 A check of one release fails without cause with probability at most ``statistics.drawn.RATE``, however many numbers it has; a
-wide one has two such checks.
+release with added noise has two such checks, a wide one three.
 Tests: ``tests/audit/test_many_draws.py``.
 """
 
@@ -33,6 +37,7 @@ from scipy.special import softmax
 
 from graphveil.audit.central.replay import Recording
 from graphveil.audit.result import Failure
+from graphveil.graph.blocks import SIZE
 from graphveil.privacy.curator import Curator, Tape
 from graphveil.privacy.ledger import Ledger
 from graphveil.privacy.mechanisms import AskedFlips, EdgeFlips, GumbelTop, Mechanism, RandomizedResponse
@@ -43,6 +48,7 @@ from graphveil.statistics.drawn import (
     binomial_p_values,
     chi_squared_p_values,
     coin_p_values,
+    lag_p_values,
     normal_scores,
     plausible,
 )
@@ -106,6 +112,8 @@ def _wrong_draws(run: Recording, step: Release | Slot, answer: Any, draws: int) 
             return
         listen(tape)
     yield from law.wrong() if law else ()
+    if isinstance(law, AddedLaw):
+        yield from _wrong_blocks(tape.mechanism, Noise(0xD4A5 + run.seed))
     if tables < draws:
         yield from _wrong_part(tape.mechanism, tape.clean, draws, Noise(0xD4A4 + run.seed))
 
@@ -117,6 +125,14 @@ def _wrong_part(mechanism: Any, clean: Any, draws: int, noise: Noise) -> Iterato
     for _ in range(CURATORS):
         law.add([mechanism.apply(clean, noise) for _ in range(math.ceil(draws / CURATORS))])
     yield from law.wrong()
+
+
+def _wrong_blocks(mechanism: Any, noise: Noise) -> Iterator[str]:
+    """What is wrong with the noise of one table of more than two blocks of records."""
+    clean = np.zeros((2 * SIZE + SIZE // 2, 2))
+    residual = mechanism.added.residual(clean, mechanism.apply(clean, noise))
+    found = lag_p_values(normal_scores(residual, mechanism.added.distribution))
+    yield from _implausible({"its numbers come again at some distance: blocks share noise": found})
 
 
 def part_of(mechanism: Any, clean: Any) -> tuple[Any, Any]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
-from graphveil.experiments.engines.base import limit_threads, thread_variables
 from graphveil.experiments.execute import execute, failed
 from graphveil.experiments.run import Run
+from graphveil.learn.engine.threads import limit_threads, thread_variables
 
 GRACE = 5.0  # seconds in which an idle worker may end by itself
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphveil.experiments.engines.base import limit_threads
 from graphveil.experiments.execute import execute
 from graphveil.experiments.run import Run
+from graphveil.learn.engine.threads import limit_threads
 
 
 @dataclass(frozen=True)

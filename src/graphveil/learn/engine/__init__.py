@@ -3,18 +3,26 @@
 ``total``: a sum of what every record brings. ``gathered``: rows of some records. ``spread``: messages along contact lists, added
 up where they arrive. What is added up lies on a grid on which float64 does not round (``lists.GRID``, ``sum_grid``), so the
 result is the same whatever the blocks, their order and who computed them; a part that is computed twice counts once: parts are
-kept by block. Clean sums are returned to the curator's process, which alone adds noise.
+kept by block (``base.py``). Clean sums are returned to the curator's process, which alone adds noise.
+
+Queries run in threads of this process (``local.py``) unless another engine is chosen:
+
+    with engine.using(Ray(address="auto")):
+        model = gv.Ballot().fit(open_folder(folder), gv.NodeLevel(4))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from graphveil.graph.lists import mass_weights, on_grid
+from graphveil.learn.engine.base import Engine, in_order
 from graphveil.learn.engine.local import Local
+from graphveil.learn.engine.messages import Sent
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -23,17 +31,35 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Query = Callable[["Block"], np.ndarray]
 
+_chosen: ContextVar[Engine | None] = ContextVar("engine", default=None)
+
+
+@contextmanager
+def using(engine: Engine) -> Iterator[None]:
+    """All queries inside run on this engine, which is started before and stopped after."""
+    with engine.started():
+        before = _chosen.set(engine)
+        try:
+            yield
+        finally:
+            _chosen.reset(before)
+
+
+def chosen() -> Engine | None:
+    """The engine that :func:`using` names, if any."""
+    return _chosen.get()
+
 
 def each(private: Graph, query: Callable[[Block], T]) -> Iterator[T]:
-    """What ``query`` finds for every block, in the order of slots."""
-    return _engine(private).each(private, query)
+    """What ``query`` finds for every block, in the order of slots; not to be written to."""
+    return in_order(_engine(), private, query)
 
 
 def total(private: Graph, query: Query) -> np.ndarray:
     """The sum of ``query`` over all blocks; terms must lie on a grid of which the whole sum is a 53-bit multiple."""
     found: np.ndarray | None = None
     for part in each(private, query):
-        found = part if found is None else np.add(found, part, out=found)
+        found = np.array(part) if found is None else np.add(found, part, out=found)
     if found is None:
         raise ValueError("a graph has at least one record")
     return found
@@ -59,29 +85,8 @@ def spread(private: Graph, messages: Query, receivers: np.ndarray, floor: int | 
     ``w_k = max(|out(k) in receivers|, floor)^(-1/2)`` (Lemma M), or 1 for ``floor=None``; ``messages`` gives one row of norm at
     most 1 for every record of a block. What is sent is truncated towards zero to the grid 2^-24.
     """
-    from graphveil.graph.kernels.list_sums import count_heard, spread_to
-
-    place = np.cumsum(receivers, dtype=np.int32) - 1
-    place[~receivers] = -1
-
-    def sent(block: Block) -> tuple[np.ndarray, ...]:
-        starts, entries = block.lists.starts, block.lists.entries
-        values = np.asarray(messages(block), dtype=np.float64)
-        if floor is not None:
-            heard = np.empty(len(block), dtype=np.int64)
-            count_heard(starts, entries, place, heard)
-            values = mass_weights(heard, floor)[:, None] * values
-        return starts, entries, np.ascontiguousarray(on_grid(values))
-
-    table: np.ndarray | None = None
-    for starts, entries, values in each(private, sent):
-        if table is None:
-            table = np.zeros((int(np.count_nonzero(receivers)), values.shape[1]))
-        spread_to(starts, entries, place, values, table)
-    if table is None:
-        raise ValueError("a graph has at least one record")
-    return table
+    return _engine().added(private, Sent.to(receivers, messages, floor))
 
 
-def _engine(private: Graph) -> Local:
-    return Local()
+def _engine() -> Engine:
+    return chosen() or Local()

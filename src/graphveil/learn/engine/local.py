@@ -2,42 +2,69 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from graphveil.graph.blocks import SIZE, Block
+from graphveil.learn.engine.base import cut, in_order
+from graphveil.learn.engine.threads import threads_given
+
 if TYPE_CHECKING:
     from graphveil.graph import Graph
-    from graphveil.graph.blocks import Block
+    from graphveil.learn.engine.messages import Sent
 
 T = TypeVar("T")
 
 
-def threads_given() -> int:
-    """As many threads as ``OMP_NUM_THREADS`` allows, or as there are processors."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdecimal() and int(given) > 0 else os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class Local:
-    """So many blocks at a time; kernels let go of the interpreter while they run."""
+    """So many blocks at a time, of so many records where the graph is in memory; kernels let go of the interpreter."""
 
     threads: int = field(default_factory=threads_given)
+    records: int = SIZE
+    elsewhere = False
 
-    def each(self, private: Graph, query: Callable[[Block], T]) -> Iterator[T]:
-        """What ``query`` finds for every block, in the order of the blocks; at most one block per thread is waited for."""
-        if self.threads == 1 or len(private.spans) == 1:
-            yield from map(query, private.blocks())
+    def started(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def spans(self, private: Graph) -> tuple[slice, ...]:
+        return cut(private, self.records)
+
+    def answers(self, private: Graph, query: Callable[[Block], T]) -> Iterator[tuple[int, T]]:
+        """In the order of the blocks; at most one block per thread is waited for."""
+        blocks = (Block(private, slots) for slots in self.spans(private))
+        if self.threads == 1 or len(self.spans(private)) == 1:
+            yield from enumerate(map(query, blocks))
             return
         with ThreadPoolExecutor(self.threads) as pool:
-            waiting: deque[Future[Any]] = deque()
-            for block in private.blocks():
-                waiting.append(pool.submit(query, block))
+            waiting: deque[tuple[int, Future[T]]] = deque()
+            for number, block in enumerate(blocks):
+                waiting.append((number, pool.submit(query, block)))
                 if len(waiting) > self.threads:
-                    yield waiting.popleft().result()
+                    yield _done(waiting)
             while waiting:
-                yield waiting.popleft().result()
+                yield _done(waiting)
+
+    def added(self, private: Graph, sent: Sent) -> np.ndarray:
+        """Lists are read in threads and added up here, in one table."""
+        from graphveil.graph.kernels.list_sums import spread_to
+
+        table: np.ndarray | None = None
+        for starts, entries, values in in_order(self, private, sent.of):
+            if table is None:
+                table = np.zeros((sent.rows, values.shape[1]))
+            spread_to(starts, entries, sent.place, values, table)
+        if table is None:
+            raise ValueError("a graph has at least one record")
+        return table
+
+
+def _done(waiting: deque[tuple[int, Future[T]]]) -> tuple[int, T]:
+    number, answer = waiting.popleft()
+    return number, answer.result()

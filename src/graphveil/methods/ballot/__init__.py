@@ -95,6 +95,9 @@ class Ballot(Recipe, PrivateMethod):
         draft = Plan(promise, facts, slots_of(facts, promise, self), weaker=weaker_kinds(facts, promise))
         return replace(draft, implied=implied_by(self, draft))
 
+    def in_blocks(self, promise: Promise) -> bool:
+        return promise.level is not Level.EDGE
+
     def arrange(self, graph: Graph) -> Graph:
         """Hold out calibration nodes by public coins if none are given."""
         if graph.masks["calibration"].any():

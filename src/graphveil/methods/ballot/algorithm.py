@@ -201,9 +201,10 @@ class Election:
             count = self._release("accuracy", self.recipe.rest * self.recipe.accuracy_share, right)
             predictor.accuracy = float(np.clip(count / asked.sum(), 0.0, 1.0))
         if self.recipe.publish == "noisy":
+            own = predictor.own
 
             def own_votes(block: Block) -> Array:
-                votes = tally.centre(softmax(predictor.own.scores(block), axis=1)) * block.present[:, None]
+                votes = tally.centre(softmax(own.scores(block), axis=1)) * block.present[:, None]
                 return np.asarray(at_most_unit(votes)[asked[block.slots]])
 
             told = lambda private: engine.gathered(private, own_votes, asked)

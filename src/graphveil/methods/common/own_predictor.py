@@ -120,7 +120,7 @@ def learn_own(
         sums, (private, reader) = CentredSums(centre, weights), prepared
 
         def part(block: Block) -> np.ndarray:
-            return sums.gradients(reader.rows(block), np.where(train[block.slots], block.labels, -1), clip, grid)
+            return sums.gradients(reader.rows(block), np.where(block.masks["train"], block.labels, -1), clip, grid)
 
         return sums.finished(engine.total(private, part), grid).ravel()
 
