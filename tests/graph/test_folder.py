@@ -38,7 +38,14 @@ def folders(graph, tmp_path_factory):
 
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize(
-    "method", [gv.DpMlp(), gv.Ballot(publish="noisy", release_accuracy=True)], ids=["dp-mlp", "ballot"]
+    "method",
+    [
+        gv.DpMlp(),
+        gv.Ballot(publish="noisy", release_accuracy=True),
+        gv.Roster(steps=12, edge_cover=True),
+        gv.Roster(steps=12, edge_cover=False),
+    ],
+    ids=["dp-mlp", "ballot", "roster", "roster, edges not covered"],
 )
 def test_releases_are_equal_bit_for_bit_for_any_number_of_blocks_and_threads(
     graph, folders, monkeypatch, method, promise
@@ -54,6 +61,8 @@ def test_releases_are_equal_bit_for_bit_for_any_number_of_blocks_and_threads(
     expected, scores = released(graph, 1)
     if method.name == "ballot":
         assert len(expected["receivers"])  # the graph was used
+    if method.name == "roster":
+        assert expected["codes"].any() and expected["features"].any()
     for blocks, folder in folders.items():
         for threads in (1, 3):
             arrays, again = released(open_folder(folder), threads)

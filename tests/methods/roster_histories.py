@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphveil.graph.blocks import Block
+from graphveil.learn.grid_rows import DenseGridRows, grid_rows
+from graphveil.learn.grids import row_bits
 from graphveil.methods.common.own_predictor import _sum_of_unit_rows
 from graphveil.methods.roster import Roster
 from graphveil.methods.roster.bounds import ROWS_SHARE, SHARES, one_record
-from graphveil.methods.roster.records import Blocks, Records
+from graphveil.methods.roster.records import Blocks
+from graphveil.methods.roster.sums import Sums
 from graphveil.methods.roster.weights import LEAST_FLOOR, Weights, covered, prior_of
 from graphveil.privacy.promise import Relation
 from tests.methods.roster_witness import Reading, World
@@ -46,14 +50,12 @@ class Free:
     def sums(self, world: World) -> dict[str, np.ndarray]:
         """Every clean value that Roster would release of this world, by its own code."""
         graph, width = world.graph, world.x.shape[1]
-        first = Records(graph, world.labelled, self.centre, self.start)
+        first = Sums(graph, world.labelled, self.centre, self.start)
         later = (
-            first
-            if self.start == self.weights.floor
-            else Records(graph, world.labelled, self.centre, self.weights.floor)
+            first if self.start == self.weights.floor else Sums(graph, world.labelled, self.centre, self.weights.floor)
         )
         probe = np.split(self.probe, [width, width + len(world.y)])
-        asked = Records(graph, world.asked, self.centre, self.weights.floor)
+        asked = Sums(graph, world.asked, self.centre, self.weights.floor)
         return {
             "mean": _sum_of_unit_rows(graph, np.ones(len(world.y), dtype=bool)),
             "prior": first.labels(),
@@ -64,8 +66,9 @@ class Free:
         }
 
     def witnessed(self, world: World) -> dict[str, np.ndarray]:
-        """The same from the recipe, record by record."""
-        first, later = (Reading(world, self.centre, floor) for floor in (self.start, self.weights.floor))
+        """The same from the recipe, record by record; features are read as they lie on their grid."""
+        rows = rows_on_grid(world, self.centre)
+        first, later = (Reading(world, self.centre, floor, rows) for floor in (self.start, self.weights.floor))
         w, parts = self.weights, (self.model.features, self.model.codes, self.model.bias[0])
         own = {"unit": w.unit, "reading": w.reading} if w.cover else {}
         mix = (w.features, w.lists, w.slot)
@@ -85,6 +88,17 @@ class Free:
                 -1, world.classes
             ),
         }
+
+
+def rows_on_grid(world: World, centre: np.ndarray) -> np.ndarray:
+    """The rows as the code reads them, each within a step of what the recipe says."""
+    everybody = np.arange(len(world.y))
+    bits = row_bits(len(everybody))
+    rows = grid_rows(Block(world.graph, slice(0, len(everybody))), everybody, centre, bits)
+    assert isinstance(rows, DenseGridRows)
+    ideal = np.array([Reading(world, centre, 1).features(i) for i in everybody])
+    assert np.all(np.abs(rows.values - ideal) <= 1.001 * 2.0**-bits)
+    return rows.values.astype(np.float64)
 
 
 def moved(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, float]:

@@ -63,14 +63,17 @@ class World:
 
 @dataclass(frozen=True)
 class Reading:
-    """The world as released numbers make it readable: a centre and a floor."""
+    """The world as released numbers make it readable: a centre and a floor; ``rows``: x' where it was rounded before."""
 
     world: World
     centre: np.ndarray
     floor: int
+    rows: np.ndarray | None = None
 
     def features(self, i: int) -> np.ndarray:
         """x'_i: the unit row minus the centre, at most a unit row; zero without features."""
+        if self.rows is not None:
+            return self.rows[i]
         x = self.world.x[i]
         if not x.any():
             return np.zeros_like(x)

@@ -12,9 +12,11 @@ from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Lists
 from graphveil.graph.validate import validate
+from graphveil.learn.grids import coefficient_grain
 from graphveil.methods.roster import Roster
-from graphveil.methods.roster.records import Blocks, Records
+from graphveil.methods.roster.records import Blocks
 from graphveil.methods.roster.statements import ONE_EDGE, ONE_ENTRY, WITH_EDGES
+from graphveil.methods.roster.sums import Sums
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.accounting.loss import gaussian_epsilon
 from graphveil.privacy.curator import Curator
@@ -65,10 +67,10 @@ def test_1_a_changed_list_moves_nobody_elses_summand_by_a_bit(data):
     asked = np.flatnonzero(~(one.masks["train"] | one.masks["calibration"]))
     model, centre = some_model(one), np.zeros(one.features)
     for floor in (1, 4):
-        a, b = (Records(graph, rest, centre, floor) for graph in (one, other))
+        a, b = (Sums(graph, rest, centre, floor) for graph in (one, other))
         assert np.array_equal(a.gradient(model, MIXED).flat(), b.gradient(model, MIXED).flat())
         assert np.array_equal(a.probe(np.full(3, 1 / 3)), b.probe(np.full(3, 1 / 3)))
-        rows = [Records(graph, asked, centre, floor).rows(model, MIXED) for graph in (one, other)]
+        rows = [Sums(graph, asked, centre, floor).rows(model, MIXED) for graph in (one, other)]
         assert np.array_equal(*rows)
 
 
@@ -92,7 +94,7 @@ def test_3_a_labelled_slot_without_a_label_adds_nothing_whatever_else_it_has(dat
     unlabelled = data.clone()
     unlabelled.y[r] = -1
     graph, model = validate(unlabelled), some_model(validate(data))
-    alone = Records(graph, np.array([r]), np.zeros(graph.features), 1)
+    alone = Sums(graph, np.array([r]), np.zeros(graph.features), 1)
     assert not alone.labels().any() and not alone.probe(np.full(3, 1 / 3)).any()
     probe = np.split(np.ones((graph.features + 2 * graph.nodes, 3)), [graph.features, graph.features + graph.nodes])
     assert not alone.margins(tuple(probe), np.full(3, 1 / 3), np.ones(3)).any()
@@ -284,8 +286,8 @@ def test_15_permuting_people_leaves_lists_and_slots_bit_equal(data):
     model, prior = some_model(graph), np.full(3, 1 / 3)
     moved = Blocks(model.features, model.codes[order], model.bias)
     labelled = graph.masks["train"] | graph.masks["calibration"]
-    here = Records(graph, np.flatnonzero(labelled), np.zeros(graph.features), 2)
-    there = Records(graph.reordered(order), np.flatnonzero(labelled[order]), np.zeros(graph.features), 2)
+    here = Sums(graph, np.flatnonzero(labelled), np.zeros(graph.features), 2)
+    there = Sums(graph.reordered(order), np.flatnonzero(labelled[order]), np.zeros(graph.features), 2)
     # codes are read in another order, so the residuals may differ in the last bits: those of the features alone do not
     flat = Weights(0.6, 0.0, 0.0, clip=CLIP)
     assert np.array_equal(here.gradient(model, flat).bias, there.gradient(moved, flat).bias)
@@ -293,9 +295,10 @@ def test_15_permuting_people_leaves_lists_and_slots_bit_equal(data):
     assert all(np.array_equal(a[order], b) for a, b in zip(one, other, strict=True))
 
 
-def test_16_the_declared_rounding_of_feature_sums_is_below_one_percent_for_a_million_people():
-    release = Roster().plan(PublicFacts(1_000_000, 100, 10), gv.NodeLevel(4.0)).release("gradients")
-    assert 0 < release.mechanism.slack < 0.01 * release.mechanism.clip
+def test_16_sums_are_exact_and_truncated_coefficients_cost_an_edge_below_a_thousandth_for_ten_million_people():
+    release = Roster().plan(PublicFacts(10_000_000, 100, 10), gv.NodeLevel(4.0)).release("gradients")
+    assert release.mechanism.slack == 0 and release.sensitivity["train"] == CLIP
+    assert 0 < coefficient_grain(10_000_000, CLIP, 10) < 1e-3 * CLIP
 
 
 @pytest.mark.parametrize("cover", [True, False])
@@ -345,7 +348,7 @@ def test_leave_one_out_margins_are_those_of_a_probe_without_the_record():
                 root * told @ (everybody.contacts(i) @ others[width : width + n]),
                 root * told @ (everybody.contacts(i) @ others[width + n :]),
             ]
-            alone = Records(world.graph, np.array([i]), past.centre, 1)
+            alone = Sums(world.graph, np.array([i]), past.centre, 1)
             found = alone.margins(tuple(np.split(total, [width, width + n])), past.prior, bounds)[:3] * 1e6
             assert found == pytest.approx(expected, abs=0.07)  # the grid times 1e6
 

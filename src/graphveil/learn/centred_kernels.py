@@ -58,7 +58,7 @@ def _dot(a: Any, b: Any, size: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _dense_row(values: Any, centre: Any, floor: float, row: Any) -> float:
+def dense_row(values: Any, centre: Any, floor: float, row: Any) -> float:
     """The first numbers of ``row`` become the centred unit row of these values; its squared norm."""
     d = len(centre)
     largest = _largest(values, d)
@@ -78,7 +78,7 @@ def _dense_row(values: Any, centre: Any, floor: float, row: Any) -> float:
 def _read_row(values: Any, ready: bool, centre: Any, floor: float, row: Any) -> float:
     """The same, of values that may be centred already."""
     if not ready:
-        return _dense_row(values, centre, floor, row)
+        return dense_row(values, centre, floor, row)
     for j in range(len(centre)):
         row[j] = values[j]
     return _dot(row, row, len(centre))
@@ -88,7 +88,7 @@ def _read_row(values: Any, ready: bool, centre: Any, floor: float, row: Any) -> 
 def dense_rows(x: Any, centre: Any, floor: float, out: Any) -> None:
     """``out[i]`` becomes the centred row of ``x[i]``."""
     for i in range(len(x)):
-        _dense_row(x[i], centre, floor, out[i])
+        dense_row(x[i], centre, floor, out[i])
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ is post-processing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -66,22 +67,29 @@ class GlobalMoment:
 
     def __init__(self, rate: float) -> None:
         self._rate = _checked(rate)
-        self._first: Tensor | None = None
+        self._first: list[Tensor] = []
         self._second = 0.0
         self._step = 0
         self.rates: list[float] = []
 
     def step(self, parameters: Tensor, gradient: Tensor, divisor: float = 1.0) -> None:
-        if self._first is None:
-            self._first = torch.zeros_like(parameters)
+        self.advance([(parameters, gradient, 1.0)], divisor)
+
+    def advance(self, parts: Sequence[tuple[Tensor, Tensor, float]], divisor: float = 1.0) -> None:
+        """Parameters, their gradient and what their step is multiplied by, part by part; one second moment for all of them."""
+        if not self._first:
+            self._first = [torch.zeros_like(parameters) for parameters, _, _ in parts]
         self._step += 1
-        gradient = gradient / divisor
-        self._first.lerp_(gradient, 1 - BETA1)
-        mean_square = float(torch.dot(gradient, gradient)) / max(1, gradient.numel())
-        self._second = BETA2 * self._second + (1 - BETA2) * mean_square
+        square, numbers = 0.0, 0
+        for first, (_, gradient, _) in zip(self._first, parts, strict=True):
+            first.mul_(BETA1).add_(gradient, alpha=(1 - BETA1) / divisor)
+            square += float(torch.dot(gradient.reshape(-1), gradient.reshape(-1))) / divisor**2
+            numbers += gradient.numel()
+        self._second = BETA2 * self._second + (1 - BETA2) * square / max(1, numbers)
         scale = math.sqrt(self._second / (1 - BETA2**self._step)) + 1e-12
         self.rates.append(self._rate / scale)
-        parameters.add_(self._first, alpha=-self._rate / (scale * (1 - BETA1**self._step)))
+        for first, (parameters, _, weight) in zip(self._first, parts, strict=True):
+            parameters.add_(first, alpha=-weight * self._rate / (scale * (1 - BETA1**self._step)))
 
     def weights_of_gradients(self) -> np.ndarray:
         """By how much the parameters moved, all in all, for each gradient so far, per unit of it."""

@@ -292,7 +292,13 @@ MUTANTS = (
         "clients",
     ),
     Mutant("own slot among the contacts", CENTRAL, roster.own_slot_among_the_contacts, open_lists, RECORD, "decisions"),
-    Mutant("lists divided by the degrees of others", CENTRAL, late.weights_by_the_lists_of_others, open_lists, RECORD),
+    Mutant(
+        "lists divided by the degrees of others",
+        CENTRAL,
+        roster.lists_divided_by_the_degrees_of_others,
+        open_lists,
+        RECORD,
+    ),
     Mutant(
         "validation labels outside the ledger", CENTRAL, roster.validation_labels_outside_the_ledger, pulling, RECORD
     ),

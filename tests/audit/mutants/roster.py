@@ -10,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.graph import Lists
-from graphveil.methods.roster import bounds, records
+from graphveil.graph.blocks import Block
+from graphveil.methods.roster import bounds, sums
 from graphveil.methods.roster.predictor import TEMPERATURE, RosterPredictor
-from graphveil.methods.roster.records import Records
+from graphveil.methods.roster.records import Blocks, Records
+from graphveil.methods.roster.sums import Sums
 from tests.audit.mutants.planting import planted
 
 
@@ -39,42 +41,45 @@ def leave_one_out_term_forgotten(original):
     """The own part of the probe stays in the margin of the features; each term is still clipped."""
 
     def margins(self, *arguments):
-        with patch.object(self, "squares", 0 * self.squares):
+        with patch.object(Records, "squares", 0 * self.squares):
             return original(self, *arguments)
 
     return margins
 
 
-@contextmanager
-def query_rows_read_by_labelled_nodes() -> Iterator[None]:
+@planted(Sums, "gradient")
+def query_rows_read_by_labelled_nodes(original):
     """Logits of labelled people read the clean features of their contacts, who do not pay for gradients."""
-    start, of_features = Records.__init__, Records._of_features
 
-    def remembering(self, private, slots, centre, floor):  # type: ignore[no-untyped-def]
-        start(self, private, slots, centre, floor)
-        self.whole = private, centre, floor
+    def gradient(self, model, weights):
+        private, everybody = self.private, np.ones(self.private.nodes, dtype=bool)
+        records = Records(Block(private, slice(0, private.nodes)), everybody, np.zeros(private.features), 20)
+        codes = model.codes + 3 * records.x.scores(model.features)
+        return original(self, Blocks(model.features, codes, model.bias), weights)
 
-    def reading(self, weights):  # type: ignore[no-untyped-def]
-        found = of_features(self, weights)
-        if len(self.slots) == self.nodes or not self.known.any():
-            return found
-        private, centre, floor = self.whole
-        everybody = Records(private, np.arange(self.nodes), centre, floor)
-        return found + 3 * self._of_lists(of_features(everybody, weights))
-
-    with patch.object(Records, "__init__", remembering), patch.object(Records, "_of_features", reading):
-        yield
+    return gradient
 
 
-@planted(records, "shortened")
+@planted(sums, "shortened")
 def residuals_read_codes_at_full_length(original):
     return lambda table, most: table
 
 
-@planted(Records, "__init__")
+@planted(Records, "share")
 def floor_forgotten(original):
     """Lists are divided by the root of their length, however short."""
-    return lambda self, private, slots, centre, floor: original(self, private, slots, centre, 1)
+    return lambda self, floor: original(self, 1)
+
+
+@planted(Records, "__init__")
+def lists_divided_by_the_degrees_of_others(original):
+    """How many list a node, instead of how many it lists."""
+
+    def start(self, block, wanted, centre, bits):
+        original(self, block, wanted, centre, bits)
+        self.degrees = block._graph.lists.in_degrees[self.first + self.chosen]
+
+    return start
 
 
 @planted(Records, "rows")
@@ -83,7 +88,7 @@ def temperature_inside_rows(original):
 
     def rows(self, model, weights):
         of_lists = self._of_lists
-        with patch.object(self, "_of_lists", lambda codes: TEMPERATURE * of_lists(codes)):
+        with patch.object(self, "_of_lists", lambda *read: TEMPERATURE * of_lists(*read)):
             return original(self, model, weights)
 
     return rows

@@ -13,7 +13,7 @@ from numba import njit
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_listed(entries: Any, first: int, last: int, table: Any, width: int, total: Any) -> None:
     """``total`` becomes the sum of the rows of the flat ``table`` that ``entries[first:last]`` names."""
     columns, column = np.uint64(width), 0
@@ -36,7 +36,7 @@ def add_listed(entries: Any, first: int, last: int, table: Any, width: int, tota
         total[rest] = a
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_to_listed(entries: Any, first: int, last: int, row: Any, width: int, table: Any) -> None:
     """``row`` is added to every row of the flat ``table`` that ``entries[first:last]`` names."""
     columns, column = np.uint64(width), 0
@@ -57,7 +57,7 @@ def add_to_listed(entries: Any, first: int, last: int, row: Any, width: int, tab
             table[np.uint64(entries[at]) * columns + offset] += a
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def read(starts: Any, entries: Any, table: Any, out: Any) -> None:
     """``out[i]`` becomes the sum of the rows of ``table`` that list i names."""
     flat, width = table.ravel(), table.shape[1]
@@ -65,7 +65,7 @@ def read(starts: Any, entries: Any, table: Any, out: Any) -> None:
         add_listed(entries, starts[i], starts[i + 1], flat, width, out[i])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def spread(starts: Any, entries: Any, values: Any, out: Any) -> None:
     """Row i of ``values`` is added to every row of ``out`` that list i names."""
     flat, width = out.ravel(), out.shape[1]

@@ -60,6 +60,7 @@ class Roster(PrivateMethod):
     supports = guarantees(Adjacency.RECORD) | guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
     predictor = RosterPredictor
     learns_from: ClassVar[tuple[str, ...]] = LABELLED
+    reads_blocks = True
 
     edge_cover: bool | None = None
     steps: Count = 70

@@ -16,7 +16,8 @@ from graphveil.methods.common.own_predictor import release_centre
 from graphveil.methods.previous import Previous
 from graphveil.methods.roster.bounds import LABELLED, SHARES
 from graphveil.methods.roster.predictor import RosterPredictor
-from graphveil.methods.roster.records import Blocks, Records
+from graphveil.methods.roster.records import Blocks
+from graphveil.methods.roster.sums import Sums
 from graphveil.methods.roster.weights import LEAST_FLOOR, Survey, Weights, prior_of
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.noise import Array
@@ -25,6 +26,8 @@ from graphveil.progress import Progress
 SHRINKAGE = 0.25
 WARM = 0.1
 PUSH = 0.25
+
+People = Callable[[Graph], Sums]
 
 
 class Roll:
@@ -48,12 +51,18 @@ class Roll:
 
     def call(self) -> RosterPredictor:
         centre = release_centre(self.curator, previous=self.previous)
-        weights, survey = self.survey(centre)
-        model, noise, optimizer = self.descend(centre, weights, survey)
+        start = LEAST_FLOOR if self.cover else 1
+
+        @cache
+        def people(private: Graph) -> Sums:
+            return Sums(private, self.labelled, centre, start)
+
+        weights, prior, model = self.survey(people)
+        noise, optimizer = self.descend(people, weights, model)
         shrink(model, weights, noise * float(np.sqrt(np.sum(optimizer.weights_of_gradients() ** 2))))
         if self.previous is not None:
             model = self.averaged(model, self.previous)
-        return self.read_rows(centre, model, weights, optimizer, survey.prior)
+        return self.read_rows(centre, model, weights, optimizer, prior)
 
     def averaged(self, model: Blocks, previous: Previous) -> Blocks:
         """The model and that of an earlier run, each by its noise; newcomers have the code of now alone."""
@@ -65,14 +74,8 @@ class Roll:
             model.bias + weight * (then.bias - model.bias),
         )
 
-    def survey(self, centre: Array) -> tuple[Weights, Survey]:
-        """Prior, probe and test, and the weights that follow."""
-        start = LEAST_FLOOR if self.cover else 1
-
-        @cache
-        def people(private: Graph) -> Records:
-            return Records(private, self.labelled, centre, start)
-
+    def survey(self, people: People) -> tuple[Weights, Array, Blocks]:
+        """Prior, probe and test, the weights that follow, and the direction in which the steps start."""
         n, classes, width = self.facts.nodes, self.facts.classes, self.facts.features
         prior = prior_of(self.curator.release("prior", lambda private: people(private).labels()), len(self.labelled))
         probe = self.curator.release("probe", lambda private: people(private).probe(prior)).reshape(-1, classes)
@@ -81,34 +84,33 @@ class Roll:
         survey = Survey(features, codes, slots, noise, prior, len(self.labelled), n, self.mu)
         heard = lambda private: people(private).margins((features, codes, slots), prior, survey.bounds)
         test = self.curator.release("test", heard)
-        return survey.decide(test, self.curator.noise_scale("test"), cover=self.cover, clip=self.clip), survey
+        weights = survey.decide(test, self.curator.noise_scale("test"), cover=self.cover, clip=self.clip)
+        return weights, prior, first_direction(survey, weights)
 
-    def descend(self, centre: Array, weights: Weights, survey: Survey) -> tuple[Blocks, float, learn.GlobalMoment]:
-        """The gradient steps; the noise of one step, in units of the mean gradient."""
-        prepare = lambda private, rows: Records(private, rows, centre, weights.floor)
+    def descend(self, people: People, weights: Weights, model: Blocks) -> tuple[float, learn.GlobalMoment]:
+        """The gradient steps, which move the model; the noise of one step, in units of the mean gradient."""
+        prepare = lambda private, rows: people(private).at(weights.floor)
         session = self.curator.gradients("gradients", prepare, rows=self.labelled)
         steps, count = session.total // weights.repeats, max(1, len(self.labelled))
         noise = self.curator.noise_scale("gradients") / (weights.scale * math.sqrt(weights.repeats))
-        model = warm_start(survey, weights, steps, noise)
-        parts = np.array([weights.features, weights.lists, 1.0])
-        active = np.repeat(parts > 0, [model.features.size, model.codes.size, model.bias.size])
-        scale = np.repeat(parts, [model.features.size, model.codes.size, model.bias.size])[active]
-        values = torch.from_numpy(model.flat()[active] / scale)
-        optimizer = learn.GlobalMoment(self.learning_rate)
+        model.scale(warmth(weights, steps, noise))
+        query, optimizer = self.summands(model, weights), learn.GlobalMoment(self.learning_rate)
+        divisor = weights.repeats * weights.scale * weights.clip * count
         for step in range(steps):
-            sums = [session.step(self.summands(model, weights))[active] for _ in range(weights.repeats)]
-            gradient = sum(sums[1:], start=sums[0]) / (len(sums) * weights.scale * weights.clip * count)
-            optimizer.step(values, torch.from_numpy(gradient))
-            flat = np.zeros(len(active))
-            flat[active] = values.numpy() * scale
-            model = model.like(flat)
+            total = session.step(query)
+            for _ in range(1, weights.repeats):
+                total += session.step(query)
+            gradient = Blocks.of(total.reshape(-1, self.facts.classes), self.facts.features)
+            parts = zip(model.parts(), gradient.parts(), (weights.features, weights.lists, 1.0), strict=True)
+            moved = [(torch.from_numpy(p), torch.from_numpy(g), weight) for p, g, weight in parts if weight > 0]
+            optimizer.advance(moved, divisor)
             self.progress("gradients", step + 1, steps)
-        return model, noise / (weights.clip * count), optimizer
+        return noise / (weights.clip * count), optimizer
 
     @staticmethod
-    def summands(model: Blocks, weights: Weights) -> Callable[[Records, Any], Array]:
+    def summands(model: Blocks, weights: Weights) -> Callable[[Sums, Any], Array]:
         """What one step asks for."""
-        return lambda records, batch: records.gradient(model, weights).flat()
+        return lambda sums, batch: sums.gradient(model, weights).flat()
 
     def read_rows(
         self, centre: Array, model: Blocks, weights: Weights, optimizer: learn.GlobalMoment, prior: Array
@@ -117,7 +119,7 @@ class Roll:
         classes, rows, weight = self.facts.classes, np.zeros((0, self.facts.classes)), 0.0
         asked = self.asked
         if any(step.name == "rows" for step in self.curator.plan.steps):
-            query = lambda private: Records(private, asked, centre, weights.floor).rows(model, weights)
+            query = lambda private: Sums(private, asked, centre, weights.floor, room=0).rows(model, weights)
             rows = self.curator.release("rows", query).reshape(-1, classes)
             variance = classes * self.curator.noise_scale("rows") ** 2
             if self.previous is not None:
@@ -144,20 +146,25 @@ class Roll:
         return rows, float(np.mean(1 - weight))
 
 
-def warm_start(survey: Survey, weights: Weights, steps: int, noise: float) -> Blocks:
-    """The probe is a first gradient: so much of it is as reliable as the steps to come."""
-    zero = Blocks.zeros(len(survey.features), survey.nodes, len(survey.prior))
+def first_direction(survey: Survey, weights: Weights) -> Blocks:
+    """The probe is a first gradient, read with these weights."""
+    model = Blocks.zeros(len(survey.features), survey.nodes, len(survey.prior))
+    np.multiply(survey.features, weights.features**2, out=model.features)
+    np.multiply(survey.codes, weights.lists**2, out=model.codes)
+    if weights.slot:
+        model.codes += weights.lists * weights.slot * survey.slots
+    return model
+
+
+def warmth(weights: Weights, steps: int, noise: float) -> float:
+    """So much of the probe is as reliable as the steps to come."""
     if not noise:
-        return zero
-    k = WARM * SHARES["probe"] / SHARES["gradients"] * steps * weights.clip / noise * math.sqrt(3)
-    zero.features = k * weights.features**2 * survey.features
-    zero.codes = k * weights.lists * (weights.lists * survey.codes + weights.slot * survey.slots)
-    return zero
+        return 0.0
+    return WARM * SHARES["probe"] / SHARES["gradients"] * steps * weights.clip / noise * math.sqrt(3)
 
 
 def shrink(model: Blocks, weights: Weights, noise: float) -> None:
     """Rows that are hardly more than their noise shrink towards 0."""
-    for name, weight in (("features", weights.features), ("codes", weights.lists)):
-        table = getattr(model, name)
-        energy = np.maximum(np.mean(table**2, axis=1, keepdims=True), 1e-300)
-        setattr(model, name, table * np.maximum(1 - SHRINKAGE * (weight * noise) ** 2 / energy, 0.0))
+    for table, weight in ((model.features, weights.features), (model.codes, weights.lists)):
+        energy = np.maximum(np.einsum("ij,ij->i", table, table) / table.shape[1], 1e-300)
+        table *= np.maximum(1 - SHRINKAGE * (weight * noise) ** 2 / energy, 0.0)[:, None]

@@ -22,10 +22,13 @@ products of coordinates of the two summands are >= 0 (truncation keeps signs), a
 non-negative inner product are at most sqrt 2 clip apart. *Covered* (``edge_cover``): :func:`reading_bound`. An edge without
 cover is two entries: changes add up; rows of two people are orthogonal.
 *k-neighbor* (zero-out): one summand goes and k lists lose an entry. There is no ``rows`` release then: labelled people would pay
-for the rows of their contacts. Truncation to the grid 2^-24 can move every number of a changed list by one step more: ``grain``;
-so can it where the probe of a replaced record is bounded by less than the sum of two norms. Terms of the test stay in their
-intervals, and gradients under replace are bounded by the sum of two norms: there truncation adds nothing.
-Brute force: ``tests/methods/test_roster_bounds.py``.
+for the rows of their contacts.
+*Rounding.* All sums are exact (``learn/grid_rows.py``, ``roster/summands.py``), so a record moves them by its own summand alone,
+and truncation towards zero makes no summand longer: under zero-out, and under replace where the bound is a sum of two norms, it
+adds nothing. Where two summands of one person are closer than that, it can move every number by one step more: ``grain``, one
+step of 2^-24 for every number of the longest list, and of the coefficients of the features (``coefficient_grain``), once where
+the list changes, twice in the probe of a replaced record, whose two rows of features differ. Terms of the test stay in their
+intervals. Brute force: ``tests/methods/test_roster_bounds.py``.
 """
 
 from __future__ import annotations
@@ -34,11 +37,10 @@ import math
 from collections.abc import Mapping
 
 from graphveil.graph.lists import GRID
-from graphveil.graph.rows import longest_chain
-from graphveil.methods.common.own_predictor import GROWTH, mean_release
+from graphveil.learn.grids import coefficient_grain
+from graphveil.methods.common.own_predictor import mean_release
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.mechanisms import DpGradient, Exact, Gaussian
-from graphveil.privacy.noise import summation_error
 from graphveil.privacy.plan import Plan, Release, split_mu, total_mu
 from graphveil.privacy.promise import Adjacency, Promise, Relation
 
@@ -87,9 +89,15 @@ def one_edge(cover: bool, classes: int) -> list[dict[str, float]]:
 
 
 def grain(facts: PublicFacts, clip: float) -> dict[str, float]:
-    """What truncation can add where a list changes: one step for every number of the longest list."""
-    step = GRID * math.sqrt(facts.nodes * facts.classes)
-    return {"probe": step, "gradients": step / clip}
+    """What truncation can add where a list changes: one step for every number of the longest list, and of the coefficients.
+
+    In the probe coefficients of the features read no list; there they count, twice, where a record is replaced.
+    """
+    step, features = GRID * math.sqrt(facts.nodes * facts.classes), min(facts.features, 1)
+    of_probe, of_gradients = (
+        features * coefficient_grain(facts.labelled, length, facts.classes) for length in (1.0, clip)
+    )
+    return {"probe": step + 2 * of_probe, "gradients": (step + of_gradients) / clip}
 
 
 def of_k_edges(k: int, cover: bool, facts: PublicFacts, clip: float) -> dict[str, dict[str, float]]:
@@ -120,8 +128,7 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
     record, near = one_record(promise.relation, facts.classes), promise.adjacency is Adjacency.K_NEIGHBOR
     factor = neighbor_factor(promise.k or 0, cover, facts, clip) if near else 1.0
     labelled, asked = ([kind for kind in kinds if facts.count(kind)] for kinds in (LABELLED, ASKED))
-    slack = 2 * summation_error(facts.labelled, 1.0, GROWTH, longest_chain(facts.labelled))
-    rounded = slack + (grain(facts, clip)["probe"] if promise.relation is Relation.REPLACE else 0.0)
+    rounded = grain(facts, clip)["probe"] if promise.relation is Relation.REPLACE else 0.0
     sizes = {
         "prior": facts.classes,
         "probe": (facts.features + 2 * facts.nodes) * facts.classes,
@@ -155,7 +162,7 @@ def releases_of(facts: PublicFacts, promise: Promise, *, cover: bool, steps: int
         if name == "gradients":
             replaces = promise.relation is Relation.REPLACE
             own = {kind: bound / 2 if replaces else bound for kind, bound in bounds.items()}
-            return Release(name, DpGradient.for_mu(clip, spent, steps, sizes[name], replaces, clip * slack), own, lemma)
+            return Release(name, DpGradient.for_mu(clip, spent, steps, sizes[name], replaces), own, lemma)
         rounding = rounded if name == "probe" else 0.0
         bounds = {kind: bound + rounding for kind, bound in bounds.items()}
         return Release(name, Gaussian.for_mu(record[name] + rounding, spent, sizes[name]), bounds, lemma)

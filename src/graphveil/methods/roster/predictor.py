@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from graphveil.graph import Graph
-from graphveil.methods.common.own_predictor import centred
+from graphveil.graph.blocks import Block
+from graphveil.graph.lists import mass_weights
+from graphveil.learn import engine
+from graphveil.learn.centred_sums import CentredSums
 from graphveil.privacy.noise import Array
 
 # labelled nodes see their own part in the codes of their lists, others do not: theirs come out too small
@@ -41,17 +44,24 @@ class RosterPredictor:
     takes_newcomers = True
 
     def logits(self, graph: Graph) -> Array:
-        import torch
-
-        weights = torch.from_numpy(np.concatenate([self.features, self.bias]))
-        own = centred(graph, self.centre).matmul(weights).numpy()
+        everybody, own = np.ones(graph.nodes, dtype=bool), CentredSums(self.centre, self._weights())
         learned = np.zeros((graph.nodes, self.codes.shape[1]))
         learned[: len(self.codes)] = self.codes
         codes = learned.copy()
         codes[self.asked] += self.row_weight * self.rows
-        heard = graph.lists.mass_weights(self.floor)[:, None] * graph.lists.of(np.arange(graph.nodes)).read(codes)
-        learned = own + TEMPERATURE * heard + self.push * learned
-        return np.asarray(self.heard * learned + (1 - self.heard) * np.log(self.prior))
+        floor, push = self.floor, self.push
+
+        def scores(block: Block) -> Array:
+            heard = mass_weights(block.lists.degrees, floor)[:, None] * block.lists.read(codes)
+            return np.asarray(own.scores(block.rows) + TEMPERATURE * heard + push * learned[block.slots])
+
+        found = engine.gathered(graph, scores, everybody)
+        found *= self.heard
+        found += (1 - self.heard) * np.log(self.prior)
+        return found
+
+    def _weights(self) -> Array:
+        return np.ascontiguousarray(np.concatenate([self.features, self.bias]).T)
 
     def public_logits(self, nodes: int) -> Array | None:
         """Scores that may be given to anybody, where rows were released: from rows and codes alone."""

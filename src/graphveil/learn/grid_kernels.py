@@ -1,0 +1,193 @@
+"""Loops over rows on a grid (``grid_rows.py``): four dense rows share a pass over weights and sums, sparse ones go one by one.
+
+Products and sums are exact, so compilers may add up in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from graphveil.graph.kernels.list_sums import ONE, THREE, TWO
+from graphveil.learn.centred_kernels import dense_row
+
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True)
+def dense_rows(x: Any, chosen: Any, centre: Any, floor: float, steps: float, out: Any, squares: Any) -> None:
+    """``out[i]`` becomes the centred row of ``x[chosen[i]]`` truncated to 1 / steps, ``squares[i]`` its squared norm."""
+    row = np.empty(len(centre))
+    for i in range(len(chosen)):
+        dense_row(x[chosen[i]], centre, floor, row)
+        square = 0.0
+        for j in range(len(centre)):
+            whole = np.trunc(row[j] * steps)
+            square += whole * whole
+            out[i, j] = whole / steps
+        squares[i] = square / (steps * steps)
+
+
+@njit(cache=True, nogil=True)
+def sparse_scales(
+    starts: Any,
+    columns: Any,
+    values: Any,
+    occupied: Any,
+    middle: Any,
+    floor: float,
+    grid: float,
+    scales: Any,
+    squares: Any,
+) -> None:
+    """s and the squared norm of ``s (u - m)`` of every row."""
+    length = np.int64(0)
+    for j in range(len(middle)):
+        length += middle[j] * middle[j]
+    for i in range(len(starts) - 1):
+        if not occupied[i]:
+            scales[i] = squares[i] = 0.0
+            continue
+        far = length
+        for at in range(starts[i], starts[i + 1]):
+            value = np.int64(values[at])
+            far += value * (value - 2 * middle[columns[at]])
+        distance = math.sqrt(float(far)) * grid
+        scales[i] = 1.0 / max(distance, floor)
+        squares[i] = (scales[i] * distance) ** 2
+
+
+@njit(cache=True, nogil=True)
+def load_rows(x: Any, first: int, filled: int, rows: Any) -> None:
+    """Up to four rows of x as float64; the others become zero."""
+    for k in range(4):
+        if k < filled:
+            for j in range(x.shape[1]):
+                rows[k, j] = x[first + k, j]
+        else:
+            rows[k] = 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
+def four_scores(rows: Any, weights: Any, out: Any, at: int) -> None:
+    """``out[:, at]`` becomes the products of four rows with these weights."""
+    a = b = c = d = 0.0
+    first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
+    for j in range(len(weights)):
+        weight = weights[j]
+        a += first[j] * weight
+        b += second[j] * weight
+        c += third[j] * weight
+        d += fourth[j] * weight
+    out[0, at], out[1, at], out[2, at], out[3, at] = a, b, c, d
+
+
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
+def add_four(rows: Any, a: float, b: float, c: float, d: float, out: Any) -> None:
+    """Four rows, times a, b, c and d, are added to ``out``."""
+    first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
+    for j in range(len(out)):
+        out[j] += (first[j] * a + second[j] * b) + (third[j] * c + fourth[j] * d)
+
+
+@njit(cache=True, nogil=True)
+def dense_scores(x: Any, weights: Any, out: Any) -> None:
+    """``out[i]`` becomes the scores of row i; weights are (C, d)."""
+    rows, scores = np.zeros((4, x.shape[1])), np.zeros((4, len(weights)))
+    for first in range(0, len(x), 4):
+        filled = min(4, len(x) - first)
+        load_rows(x, first, filled, rows)
+        for c in range(len(weights)):
+            four_scores(rows, weights[c], scores, c)
+        for k in range(filled):
+            out[first + k] = scores[k]
+
+
+@njit(cache=True, nogil=True)
+def dense_sums(x: Any, coefficients: Any, unit: float, out: Any) -> None:
+    """Rows times their coefficients, truncated to ``unit``, are added to ``out`` (C, d)."""
+    rows, told = np.zeros((4, x.shape[1])), np.zeros((4, len(out)))
+    for first in range(0, len(x), 4):
+        filled = min(4, len(x) - first)
+        load_rows(x, first, filled, rows)
+        told[:] = 0.0
+        for k in range(filled):
+            for c in range(len(out)):
+                told[k, c] = np.trunc(coefficients[first + k, c] / unit) * unit
+        for c in range(len(out)):
+            add_four(rows, told[0, c], told[1, c], told[2, c], told[3, c], out[c])
+
+
+@njit(cache=True, nogil=True)
+def sparse_score(
+    columns: Any, values: Any, first: int, last: int, scale: float, weights: Any, offsets: Any, grid: float, out: Any
+) -> None:
+    """``out`` becomes ``s (u - m) . weights`` of one row; flat weights (d, C), ``offsets`` is m . weights."""
+    if scale == 0.0:
+        out[:] = 0.0
+        return
+    width, c = np.uint64(len(out)), 0
+    while c + 4 <= len(out):  # four sums stay in registers while the row is read
+        one = two = three = four = 0.0
+        for at in range(first, last):
+            value, where = float(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
+            one += value * weights[where]
+            two += value * weights[where + ONE]
+            three += value * weights[where + TWO]
+            four += value * weights[where + THREE]
+        out[c], out[c + 1], out[c + 2], out[c + 3] = one, two, three, four
+        c += 4
+    for rest in range(c, len(out)):
+        one = 0.0
+        for at in range(first, last):
+            one += values[at] * weights[np.uint64(columns[at]) * width + np.uint64(rest)]
+        out[rest] = one
+    for c in range(len(out)):
+        out[c] = scale * (out[c] * grid - offsets[c])
+
+
+@njit(cache=True, nogil=True)
+def add_sparse(
+    columns: Any, values: Any, first: int, last: int, scale: float, told: Any, steps: float, whole: Any, out: Any
+) -> None:
+    """One row times ``told`` is added to the flat ``out`` (d + 1, C), in whole numbers; the last row is for m."""
+    if scale == 0.0:
+        return
+    width, c, of_centre = np.uint64(len(whole)), 0, len(out) - len(whole)
+    for c in range(len(whole)):
+        whole[c] = np.int64(scale * told[c] * steps)  # towards zero
+        out[of_centre + c] += whole[c]
+    c = 0
+    while c + 4 <= len(whole):
+        one, two, three, four = whole[c], whole[c + 1], whole[c + 2], whole[c + 3]
+        for at in range(first, last):
+            value, where = np.int64(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
+            out[where] += value * one
+            out[where + ONE] += value * two
+            out[where + TWO] += value * three
+            out[where + THREE] += value * four
+        c += 4
+    for rest in range(c, len(whole)):
+        one = whole[rest]
+        for at in range(first, last):
+            out[np.uint64(columns[at]) * width + np.uint64(rest)] += np.int64(values[at]) * one
+
+
+@njit(cache=True, nogil=True)
+def sparse_scores(
+    starts: Any, columns: Any, values: Any, scales: Any, grid: float, weights: Any, offsets: Any, out: Any
+) -> None:
+    flat = weights.ravel()
+    for i in range(len(scales)):
+        sparse_score(columns, values, starts[i], starts[i + 1], scales[i], flat, offsets, grid, out[i])
+
+
+@njit(cache=True, nogil=True)
+def sparse_sums(starts: Any, columns: Any, values: Any, scales: Any, coefficients: Any, unit: float, out: Any) -> None:
+    whole, flat = np.zeros(out.shape[1], dtype=np.int64), out.ravel()
+    for i in range(len(scales)):
+        first, last = starts[i], starts[i + 1]
+        add_sparse(columns, values, first, last, scales[i], coefficients[i], 1 / unit, whole, flat)
