@@ -51,6 +51,20 @@ def test_results_are_filtered_exported_and_checked(swept, graphveil):
     assert graphveil("results", folder / "none.sqlite")[0] == 2
 
 
+def test_runs_of_an_export_are_taken_over_and_the_rest_is_run(swept, graphveil):
+    folder, out, *_ = swept
+    assert graphveil("results", out, "--export", folder / "all.jsonl")[0] == 0
+    lines = (folder / "all.jsonl").read_text().splitlines()
+    (folder / "some.jsonl").write_text("\n".join(lines[:9]) + "\n")
+    again = ("sweep", folder / "spec.yaml", "--engine", "serial", "--out", folder / "new.sqlite", "--json")
+    code, said, err = graphveil(*again, "--known", folder / "some.jsonl")
+    body = json.loads(said)
+    assert code == 0 and (body["kept"], body["done"]) == (9, 3), err
+    assert graphveil("results", folder / "new.sqlite", "--check")[0] == 0
+    assert graphveil("results", folder / "new.sqlite")[1] == graphveil("results", out)[1]
+    assert graphveil(*again, "--resume", "--known", folder / "nothing.jsonl")[0] == 2
+
+
 def test_a_damaged_store_ends_with_code_1(swept, graphveil):
     import sqlite3
 

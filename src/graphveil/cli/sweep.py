@@ -43,6 +43,9 @@ class EngineFlags:
         int, flag("--threads N", "Threads of each run; figures depend on it in the last digits.", min=1)
     ] = 1
     address: Annotated[str | None, flag("--address A", "Engine ray: an existing cluster, such as auto.")] = None
+    known: Annotated[
+        Path | None, flag("--known FILE", "An export (.jsonl) or a store whose runs are taken over, not run again.")
+    ] = None
 
 
 def sweep(
@@ -86,12 +89,13 @@ def run_all(
 ) -> tuple[Counts, list[dict[str, Any]]]:
     """Sweep with a display on stderr; returns what happened, and the rows of these runs."""
     from graphveil.experiments.engines.choose import choose
-    from graphveil.experiments.export import plain
+    from graphveil.experiments.export import plain, read_rows
     from graphveil.experiments.store import Store
     from graphveil.experiments.sweep import sweep as drive
 
     engine = choose(flags.engine, flags.workers, flags.threads, flags.address)
+    known = [] if flags.known is None else read_rows(flags.known)
     with Store(out) as store, opt.progress_bar(lines=True) as progress:
-        counts = drive(name, runs, store, engine, progress=progress, **how)
+        counts = drive(name, runs, store, engine, known=known, progress=progress, **how)
         asked = {run.id for run in runs}
         return counts, [plain(row) for row in store.rows(name) if row["id"] in asked]
