@@ -59,25 +59,25 @@ def spread(private: Graph, messages: Query, receivers: np.ndarray, floor: int | 
     ``w_k = max(|out(k) in receivers|, floor)^(-1/2)`` (Lemma M), or 1 for ``floor=None``; ``messages`` gives one row of norm at
     most 1 for every record of a block. What is sent is truncated towards zero to the grid 2^-24.
     """
-    from graphveil.graph.kernels.list_sums import count_heard, spread_to
+    from graphveil.graph.kernels.lines import zeros_on_lines
+    from graphveil.graph.kernels.list_sums import placed
+    from graphveil.graph.kernels.list_sums import spread as add_along
 
     place = np.cumsum(receivers, dtype=np.int32) - 1
     place[~receivers] = -1
 
     def sent(block: Block) -> tuple[np.ndarray, ...]:
-        starts, entries = block.lists.starts, block.lists.entries
+        starts, places = placed(block.lists.starts, block.lists.entries, place)
         values = np.asarray(messages(block), dtype=np.float64)
         if floor is not None:
-            heard = np.empty(len(block), dtype=np.int64)
-            count_heard(starts, entries, place, heard)
-            values = mass_weights(heard, floor)[:, None] * values
-        return starts, entries, np.ascontiguousarray(on_grid(values))
+            values = mass_weights(np.diff(starts), floor)[:, None] * values
+        return starts, places, np.ascontiguousarray(on_grid(values))
 
     table: np.ndarray | None = None
-    for starts, entries, values in each(private, sent):
+    for starts, places, values in each(private, sent):
         if table is None:
-            table = np.zeros((int(np.count_nonzero(receivers)), values.shape[1]))
-        spread_to(starts, entries, place, values, table)
+            table = zeros_on_lines(int(np.count_nonzero(receivers)), values.shape[1])
+        add_along(starts, places, values, table)
     if table is None:
         raise ValueError("a graph has at least one record")
     return table
