@@ -28,7 +28,7 @@ def test_a_small_run_reports_times_ratios_targets_and_progress():
 
 
 def test_without_opacus_the_rest_is_measured_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr(dp_gradients, "_version", lambda package: None)
+    monkeypatch.setattr(dp_gradients, "version", lambda package: None)
     report = dp_gradients.run(pairs=[(16, 8)], repeats=1)
     assert "not installed" in report["opacus"]
     [result] = report["results"]

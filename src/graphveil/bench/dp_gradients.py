@@ -8,14 +8,11 @@ source; Opacus draws ordinary pseudo-random numbers.
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
-import platform
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +20,7 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
+from graphveil.bench.machine import machine, one_thread, version
 from graphveil.graph.rows import SparseRows
 from graphveil.learn import MLP, Adam, Inputs, clipped_gradient_sum, descend
 from graphveil.privacy.noise import Noise
@@ -47,9 +45,9 @@ def run(pairs: Sequence[tuple[int, int]] = PAIRS, repeats: int = 25, progress: P
     Without Opacus its columns are null and their targets are left out; ``opacus`` in the result says so.
     ``repeats`` are rounds per pair, four times as many for small ones; slow per-sample hooks run in two of them.
     """
-    opacus = _version("opacus")
+    opacus = version("opacus")
     results = []
-    with _one_thread():
+    with one_thread():
         for done, (width, batch) in enumerate(pairs):
             progress("dp-gradients", done, len(pairs) + 1)
             rows, labels = _batch(width, batch, density=1.0)
@@ -73,7 +71,7 @@ def run(pairs: Sequence[tuple[int, int]] = PAIRS, repeats: int = 25, progress: P
         "dtype": "float64",
         "threads": 1,
         "repeats": repeats,
-        "machine": {"processor": _processor(), "python": platform.python_version(), "torch": torch.__version__},
+        "machine": machine(),
         "opacus": opacus or "not installed: compared with ordinary training only",
         "results": results,
         "sparse": sparse,
@@ -160,31 +158,6 @@ def _batch(width: int, batch: int, density: float) -> tuple[Tensor, Tensor]:
         rows *= torch.rand(batch, width, generator=generator) < density
     rows /= rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return rows, torch.randint(CLASSES, (batch,), generator=generator)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def private_step(batch: Callable[[], Inputs], labels: Tensor, width: int) -> Step:

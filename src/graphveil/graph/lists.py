@@ -68,11 +68,6 @@ class Lists:
         """By how many lists everybody is mentioned (int64)."""
         return np.asarray(np.diff(self._matrix.indptr), dtype=np.int64)
 
-    @cached_property
-    def _weights(self) -> sp.csr_matrix:
-        ones = np.ones(self.arcs)
-        return sp.csr_matrix((ones, self._matrix.indices, self._matrix.indptr), shape=self._matrix.shape, copy=False)
-
     def edge_index(self) -> np.ndarray:
         """The arcs as an int64 array ``(2, arcs)`` of senders and receivers, sorted by receiver, then sender."""
         receivers = np.repeat(np.arange(self.nodes, dtype=np.int64), self.in_degrees)
@@ -90,7 +85,7 @@ class Lists:
         messages = np.asarray(messages, dtype=np.float64)
         if messages.shape[0] != self.nodes:
             raise InputError(f"{messages.shape[0]} messages for {self.nodes} nodes: give one row per node")
-        return np.asarray(self._weights @ messages)
+        return _read(self._matrix.indptr, self._matrix.indices, messages)
 
     @cached_property
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
@@ -197,19 +192,25 @@ class OwnLists:
 
     def read(self, table: np.ndarray) -> np.ndarray:
         """For every list the sum of the rows of ``table`` (one per slot) that it names."""
-        from graphveil.graph.kernels.list_sums import read
-
-        found = np.empty((len(self.degrees), table.shape[1]))
-        read(self.starts, self.entries, np.ascontiguousarray(table), found)
-        return found
+        return _read(self.starts, self.entries, table)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """For every slot the sum of the ``values`` (one row per list) of the lists that name it; exact on the grid 2^-24."""
+        from graphveil.graph.kernels.lines import zeros_on_lines
         from graphveil.graph.kernels.list_sums import spread
 
-        found = np.zeros((self.nodes, values.shape[1]))
+        found = zeros_on_lines(self.nodes, values.shape[1])
         spread(self.starts, self.entries, np.ascontiguousarray(values), found)
         return found
+
+
+def _read(starts: np.ndarray, entries: np.ndarray, table: np.ndarray) -> np.ndarray:
+    from graphveil.graph.kernels.lines import on_lines
+    from graphveil.graph.kernels.list_sums import read
+
+    found = np.empty((len(starts) - 1, table.shape[1]))
+    read(starts, entries, on_lines(table), found)
+    return found
 
 
 def mass_weights(degrees: np.ndarray, floor: int = 1) -> np.ndarray:

@@ -53,13 +53,14 @@ class Local:
 
     def added(self, private: Graph, sent: Sent) -> np.ndarray:
         """Lists are read in threads and added up here, in one table."""
-        from graphveil.graph.kernels.list_sums import spread_to
+        from graphveil.graph.kernels.lines import zeros_on_lines
+        from graphveil.graph.kernels.list_sums import spread
 
         table: np.ndarray | None = None
-        for starts, entries, values in in_order(self, private, sent.of):
+        for starts, rows, values in in_order(self, private, sent.of):
             if table is None:
-                table = np.zeros((sent.rows, values.shape[1]))
-            spread_to(starts, entries, sent.place, values, table)
+                table = zeros_on_lines(sent.rows, values.shape[1])
+            spread(starts, rows, values, table)
         if table is None:
             raise ValueError("a graph has at least one record")
         return table

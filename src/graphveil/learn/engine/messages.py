@@ -44,22 +44,20 @@ class Sent:
         return int(self.place.max(initial=-1)) + 1
 
     def of(self, block: Block) -> Addressed:
-        """The lists of a block as they are, and what is sent along each."""
-        from graphveil.graph.kernels.list_sums import count_heard
+        """The rows that every list of a block reaches, and what is sent along each."""
+        from graphveil.graph.kernels.list_sums import placed
 
-        starts, entries = block.lists.starts, block.lists.entries
+        starts, rows = placed(block.lists.starts, block.lists.entries, self.place)
         values = np.asarray(self.messages(block), dtype=np.float64)
         if self.floor is not None:
-            heard = np.empty(len(block), dtype=np.int64)
-            count_heard(starts, entries, self.place, heard)
-            values = mass_weights(heard, self.floor)[:, None] * values
-        return starts, entries, np.ascontiguousarray(on_grid(values))
+            values = mass_weights(np.diff(starts), self.floor)[:, None] * values
+        return starts, rows, np.ascontiguousarray(on_grid(values))
 
     def by_range(self, block: Block, size: int) -> Iterator[Addressed]:
         """The messages of a block for every range of ``size`` rows, without those who send nothing there."""
-        starts, entries, values = self.of(block)
-        rows, senders = self.place[entries], np.repeat(np.arange(len(values)), np.diff(starts))
-        heard = (rows >= 0) & (values[senders] != 0).any(axis=1)
+        starts, rows, values = self.of(block)
+        senders = np.repeat(np.arange(len(values)), np.diff(starts))
+        heard = (values != 0).any(axis=1)[senders]
         rows, senders = rows[heard], senders[heard]
         order = np.argsort(rows // size, kind="stable")
         rows, senders = rows[order], senders[order]
