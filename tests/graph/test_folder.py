@@ -1,7 +1,9 @@
 """Records in a folder of Parquet files: the same graph, the same releases, and clear words for what is wrong."""
 
 import json
+import pickle
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +78,20 @@ def test_features_are_kept_only_as_far_as_memory_is_given(folders):
     for block in little.blocks():
         assert len(block.rows.values)
     assert len(little.rows._kept) == 2
+
+
+def test_a_copy_for_another_process_is_a_path_and_reads_the_files_itself(folders, monkeypatch, tmp_path):
+    monkeypatch.chdir(folders[16].parent)
+    stored = open_folder(Path(folders[16].name))
+    sent = pickle.dumps(stored)
+    assert len(sent) < NODES * (8 + 3) + 10_000  # labels and masks; no features, no lists
+    monkeypatch.chdir(tmp_path)
+    copy, other = pickle.loads(sent), pickle.loads(sent)
+    for ours, theirs in zip(open_folder(folders[16]).blocks(), copy.blocks(), strict=True):
+        assert np.array_equal(ours.rows.values, theirs.rows.values) and np.array_equal(ours.labels, theirs.labels)
+        assert np.array_equal(ours.lists.entries, theirs.lists.entries)
+    assert other.rows is copy.rows  # what one query has read is there for the next
+    assert pickle.loads(pickle.dumps(open_folder(folders[16]))).rows is not copy.rows
 
 
 def test_a_method_that_needs_the_whole_graph_says_so(folders):

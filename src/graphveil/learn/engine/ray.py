@@ -19,6 +19,9 @@ most ``room`` blocks are under way (``spread``: two groups of ``room``), and the
 *Failures.* A task is a function of the block and the query alone, and its answer is kept under the number of its block. If a
 worker dies, Ray repeats the task (up to ``retries`` times, on another worker); the answer is the same and counts once. A task
 that is lost more often, or raises an error, stops the fit with one line; what the ledger holds by then is spent.
+
+*Machines.* Sums do not round, but the terms of a record do: all machines need the same versions and the same kind of processor,
+or the last digits of a term would tell which of them computed a block.
 """
 
 from __future__ import annotations
