@@ -61,7 +61,7 @@ def sparse_scales(
 
 
 @njit(cache=True, nogil=True)
-def load_rows(x: Any, first: int, filled: int, rows: Any) -> None:
+def _load(x: Any, first: int, filled: int, rows: Any) -> None:
     """Up to four rows of x as float64; the others become zero."""
     for k in range(4):
         if k < filled:
@@ -72,7 +72,7 @@ def load_rows(x: Any, first: int, filled: int, rows: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=ANY_ORDER)
-def four_scores(rows: Any, weights: Any, out: Any, at: int) -> None:
+def _four_scores(rows: Any, weights: Any, out: Any, at: int) -> None:
     """``out[:, at]`` becomes the products of four rows with these weights."""
     a = b = c = d = 0.0
     first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
@@ -86,7 +86,7 @@ def four_scores(rows: Any, weights: Any, out: Any, at: int) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=ANY_ORDER)
-def add_four(rows: Any, a: float, b: float, c: float, d: float, out: Any) -> None:
+def _add_four(rows: Any, a: float, b: float, c: float, d: float, out: Any) -> None:
     """Four rows, times a, b, c and d, are added to ``out``."""
     first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
     for j in range(len(out)):
@@ -99,9 +99,9 @@ def dense_scores(x: Any, weights: Any, out: Any) -> None:
     rows, scores = np.zeros((4, x.shape[1])), np.zeros((4, len(weights)))
     for first in range(0, len(x), 4):
         filled = min(4, len(x) - first)
-        load_rows(x, first, filled, rows)
+        _load(x, first, filled, rows)
         for c in range(len(weights)):
-            four_scores(rows, weights[c], scores, c)
+            _four_scores(rows, weights[c], scores, c)
         for k in range(filled):
             out[first + k] = scores[k]
 
@@ -109,85 +109,56 @@ def dense_scores(x: Any, weights: Any, out: Any) -> None:
 @njit(cache=True, nogil=True)
 def dense_sums(x: Any, coefficients: Any, unit: float, out: Any) -> None:
     """Rows times their coefficients, truncated to ``unit``, are added to ``out`` (C, d)."""
-    rows, told = np.zeros((4, x.shape[1])), np.zeros((4, len(out)))
+    rows, told, steps = np.zeros((4, x.shape[1])), np.zeros((4, len(out))), 1 / unit
     for first in range(0, len(x), 4):
         filled = min(4, len(x) - first)
-        load_rows(x, first, filled, rows)
+        _load(x, first, filled, rows)
         told[:] = 0.0
         for k in range(filled):
             for c in range(len(out)):
-                told[k, c] = np.trunc(coefficients[first + k, c] / unit) * unit
+                told[k, c] = np.trunc(coefficients[first + k, c] * steps) * unit
         for c in range(len(out)):
-            add_four(rows, told[0, c], told[1, c], told[2, c], told[3, c], out[c])
-
-
-@njit(cache=True, nogil=True)
-def sparse_score(
-    columns: Any, values: Any, first: int, last: int, scale: float, weights: Any, offsets: Any, grid: float, out: Any
-) -> None:
-    """``out`` becomes ``s (u - m) . weights`` of one row; flat weights (d, C), ``offsets`` is m . weights."""
-    if scale == 0.0:
-        out[:] = 0.0
-        return
-    width, c = np.uint64(len(out)), 0
-    while c + 4 <= len(out):  # four sums stay in registers while the row is read
-        one = two = three = four = 0.0
-        for at in range(first, last):
-            value, where = float(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
-            one += value * weights[where]
-            two += value * weights[where + ONE]
-            three += value * weights[where + TWO]
-            four += value * weights[where + THREE]
-        out[c], out[c + 1], out[c + 2], out[c + 3] = one, two, three, four
-        c += 4
-    for rest in range(c, len(out)):
-        one = 0.0
-        for at in range(first, last):
-            one += values[at] * weights[np.uint64(columns[at]) * width + np.uint64(rest)]
-        out[rest] = one
-    for c in range(len(out)):
-        out[c] = scale * (out[c] * grid - offsets[c])
-
-
-@njit(cache=True, nogil=True)
-def add_sparse(
-    columns: Any, values: Any, first: int, last: int, scale: float, told: Any, steps: float, whole: Any, out: Any
-) -> None:
-    """One row times ``told`` is added to the flat ``out`` (d + 1, C), in whole numbers; the last row is for m."""
-    if scale == 0.0:
-        return
-    width, c, of_centre = np.uint64(len(whole)), 0, len(out) - len(whole)
-    for c in range(len(whole)):
-        whole[c] = np.int64(scale * told[c] * steps)  # towards zero
-        out[of_centre + c] += whole[c]
-    c = 0
-    while c + 4 <= len(whole):
-        one, two, three, four = whole[c], whole[c + 1], whole[c + 2], whole[c + 3]
-        for at in range(first, last):
-            value, where = np.int64(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
-            out[where] += value * one
-            out[where + ONE] += value * two
-            out[where + TWO] += value * three
-            out[where + THREE] += value * four
-        c += 4
-    for rest in range(c, len(whole)):
-        one = whole[rest]
-        for at in range(first, last):
-            out[np.uint64(columns[at]) * width + np.uint64(rest)] += np.int64(values[at]) * one
+            _add_four(rows, told[0, c], told[1, c], told[2, c], told[3, c], out[c])
 
 
 @njit(cache=True, nogil=True)
 def sparse_scores(
     starts: Any, columns: Any, values: Any, scales: Any, grid: float, weights: Any, offsets: Any, out: Any
 ) -> None:
-    flat = weights.ravel()
+    """``out[i]`` becomes ``s (u - m) . weights`` of row i; ``offsets`` is m . weights.
+
+    Weights are (d, P), P the number of classes rounded up to fours: four sums stay in registers while a row is read.
+    """
+    flat, padded = weights.ravel(), weights.shape[1]
+    width, row = np.uint64(padded), np.empty(padded)
     for i in range(len(scales)):
-        sparse_score(columns, values, starts[i], starts[i + 1], scales[i], flat, offsets, grid, out[i])
+        for c in range(0, padded, 4):
+            one = two = three = four = 0.0
+            for at in range(starts[i], starts[i + 1]):
+                value, where = float(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
+                one += value * flat[where]
+                two += value * flat[where + ONE]
+                three += value * flat[where + TWO]
+                four += value * flat[where + THREE]
+            row[c], row[c + 1], row[c + 2], row[c + 3] = one, two, three, four
+        for c in range(out.shape[1]):
+            out[i, c] = scales[i] * (row[c] * grid - offsets[c])
 
 
 @njit(cache=True, nogil=True)
 def sparse_sums(starts: Any, columns: Any, values: Any, scales: Any, coefficients: Any, unit: float, out: Any) -> None:
-    whole, flat = np.zeros(out.shape[1], dtype=np.int64), out.ravel()
+    """Rows times their coefficients are added to ``out`` (d + 1, P), in whole numbers; the last row is for m."""
+    flat, padded, steps = out.ravel(), out.shape[1], 1 / unit
+    width, of_centre, whole = np.uint64(padded), len(out) - 1, np.zeros(padded, dtype=np.int64)
     for i in range(len(scales)):
-        first, last = starts[i], starts[i + 1]
-        add_sparse(columns, values, first, last, scales[i], coefficients[i], 1 / unit, whole, flat)
+        for c in range(coefficients.shape[1]):
+            whole[c] = np.int64(scales[i] * coefficients[i, c] * steps)  # towards zero
+            out[of_centre, c] += whole[c]
+        for c in range(0, padded, 4):
+            one, two, three, four = whole[c], whole[c + 1], whole[c + 2], whole[c + 3]
+            for at in range(starts[i], starts[i + 1]):
+                value, where = np.int64(values[at]), np.uint64(columns[at]) * width + np.uint64(c)
+                flat[where] += value * one
+                flat[where + ONE] += value * two
+                flat[where + TWO] += value * three
+                flat[where + THREE] += value * four

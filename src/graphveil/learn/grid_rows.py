@@ -77,7 +77,7 @@ class SparseGridRows:
         """``X @ weights``; products are exact for rounded weights."""
         found = np.empty((len(self.scales), weights.shape[1]))
         where = self.starts, self.columns, self.values, self.scales
-        kernels.sparse_scores(*where, self.grid, np.ascontiguousarray(weights), self.offsets(weights), found)
+        kernels.sparse_scores(*where, self.grid, in_fours(weights), self.offsets(weights), found)
         return found
 
     def offsets(self, weights: np.ndarray) -> np.ndarray:
@@ -86,21 +86,30 @@ class SparseGridRows:
 
     def sums(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
         """``X.T @ coefficients`` of coefficients that are truncated to ``unit`` after s is in them."""
-        total = self.nothing(coefficients.shape[1])
+        classes = coefficients.shape[1]
+        total = self.nothing(classes)
         where = self.starts, self.columns, self.values, self.scales
         kernels.sparse_sums(*where, np.ascontiguousarray(coefficients), unit, total)
-        return self.finished(total, unit)
+        return self.finished(total, classes, unit)
 
     def nothing(self, classes: int) -> np.ndarray:
-        """Sums of no rows: one whole number per column and class, and one row for m."""
-        return np.zeros((len(self.middle) + 1, classes), dtype=np.int64)
+        """Sums of no rows: one whole number per column and class (their number rounded up to fours), and one row for m."""
+        return np.zeros((len(self.middle) + 1, -(-classes // 4) * 4), dtype=np.int64)
 
-    def finished(self, total: np.ndarray, unit: float) -> np.ndarray:
+    def finished(self, total: np.ndarray, classes: int, unit: float) -> np.ndarray:
         """Sums (d, C) of added up whole numbers."""
+        total = total[:, :classes]
         return np.asarray((total[:-1] - self.middle[:, None] * total[-1]) * (self.grid * unit))
 
 
 GridRows = DenseGridRows | SparseGridRows
+
+
+def in_fours(weights: np.ndarray) -> np.ndarray:
+    """Weights (d, C) with columns of zeros up to a multiple of four."""
+    padded = np.zeros((len(weights), -(-weights.shape[1] // 4) * 4))
+    padded[:, : weights.shape[1]] = weights
+    return padded
 
 
 def grid_rows(block: Block, chosen: np.ndarray, centre: np.ndarray, bits: int) -> GridRows:

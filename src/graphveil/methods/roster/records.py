@@ -16,7 +16,7 @@ from scipy.special import softmax
 
 from graphveil.graph.lists import OwnLists, mass_weights, on_grid
 from graphveil.learn.centred_sums import BIAS
-from graphveil.learn.grid_rows import DenseGridRows, GridRows, grid_rows
+from graphveil.learn.grid_rows import DenseGridRows, GridRows, grid_rows, in_fours
 from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.methods.common.labels import one_hot
 from graphveil.methods.roster import summands
@@ -77,8 +77,7 @@ class Sent:
     def add_to(self, codes: Array, own: Array) -> None:
         """Messages are added to the ``codes`` of whom they reach, the others to those of their ``own`` slots."""
         summands.spread_rows(self.lists.starts, self.lists.entries, self.chosen, self.messages, codes)
-        if len(self.own):
-            own[self.slots] += self.own
+        summands.add_rows(self.slots, self.own, own)
 
 
 class Records:
@@ -155,13 +154,10 @@ class Records:
             summands.dense_summands(x, read_by, *rest, total, where, read, parts, (messages, slots, bias))
             return self._sent(total.T, bias, messages, slots)
         rows = self.x.starts, self.x.columns, self.x.values, self.x.scales
+        known = in_fours(model.features), self.x.offsets(model.features), self.x.grid
         whole = self.x.nothing(self.classes)
-        read_by = np.ascontiguousarray(model.features)
-        offsets = self.x.offsets(read_by)
-        summands.sparse_summands(
-            rows, read_by, offsets, self.x.grid, *rest, whole, where, read, parts, (messages, slots, bias)
-        )
-        return self._sent(self.x.finished(whole, unit), bias, messages, slots)
+        summands.sparse_summands(rows, known, *rest, whole, where, read, parts, (messages, slots, bias))
+        return self._sent(self.x.finished(whole, self.classes, unit), bias, messages, slots)
 
     def rows(self, model: Blocks, weights: Weights) -> Array:
         """Centred probabilities of every record; zero where there are no features, whatever the list."""
