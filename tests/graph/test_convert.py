@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from graphveil.errors import InputError
 from graphveil.graph import from_networkx, from_scipy, read_npz, to_networkx, to_scipy_graph, write_npz
 from graphveil.graph.formats.npz import read_arrays, write_arrays
-from graphveil.graph.layout import arrays_from_data, data_from_arrays
+from graphveil.graph.layout import arrays_from_data, data_from_arrays, is_dense
 
 
 def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
@@ -28,7 +28,9 @@ def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
 def round_trip(arrays: dict[str, np.ndarray], folder: Path) -> None:
     """npz → PyG → npz → NetworkX → npz."""
     original = read_arrays(write_arrays(arrays, folder / "first.npz"))
-    write_npz(data_from_arrays(original), folder / "second.npz")
+    data = data_from_arrays(original)
+    original["x_dense"] = np.array(is_dense(data))  # benchmark files do not say it
+    write_npz(data, folder / "second.npz")
     assert equal(original, read_arrays(folder / "second.npz"))
     graph = to_networkx(read_npz(folder / "second.npz"))
     write_npz(from_networkx(graph), folder / "third.npz")
@@ -86,8 +88,10 @@ def test_scipy_matrices_round_trip(small: Data) -> None:
     adjacency, features, labels = to_scipy_graph(small)
     back = from_scipy(adjacency, features, labels, classes=2)
     assert equal(
-        {key: value for key, value in arrays_from_data(small).items() if "mask" not in key}, arrays_from_data(back)
+        {key: value for key, value in arrays_from_data(small).items() if "mask" not in key},
+        arrays_from_data(back) | {"x_dense": np.array(True)},
     )
+    assert not is_dense(back)  # as the matrix was given
     assert (adjacency != adjacency.T).nnz == 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,8 +19,10 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph import read_npz, write_npz
+from graphveil.graph.data.preparation import subgraph
+from graphveil.graph.data.splits import restrict
 from graphveil.graph.formats.npz import read_arrays, undirected_pairs, write_arrays
-from graphveil.graph.layout import arrays_from_data, data_from_arrays
+from graphveil.graph.layout import arrays_from_data, csr_tensor, data_from_arrays
 
 
 def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
@@ -164,3 +167,23 @@ def test_arrays_of_plain_numpy_files_are_accepted(small: Data, tmp_path: Path) -
     np.savez_compressed(buffer, **arrays_from_data(small))
     (tmp_path / "g.npz").write_bytes(buffer.getvalue())
     assert same(read_arrays(tmp_path / "g.npz"), arrays_from_data(small))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_how_features_are_stored_does_not_depend_on_one_record(tmp_path, dense):
+    """At the share of non-zeros where benchmark files change their form, the form of a private file stays as it was said."""
+    values = np.zeros((50, 40), dtype=np.float32)
+    values[:, :4] = 1  # a tenth
+    x = torch.from_numpy(values) if dense else csr_tensor(sp.csr_matrix(values))
+    data = Data(x=x, edge_index=torch.zeros((2, 0), dtype=torch.long), y=torch.zeros(50, dtype=torch.long))
+    data.num_nodes = 50
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = torch.zeros(50, dtype=torch.bool)
+    for blanked in (False, True):
+        if blanked:
+            values[7] = 0
+            data.x = torch.from_numpy(values) if dense else csr_tensor(sp.csr_matrix(values))
+        again = read_npz(write_npz(data, tmp_path / "g.npz"))
+        assert (again.x.layout == torch.strided) is dense
+        assert (subgraph(again, np.arange(50) != 3).x.layout == torch.strided) is dense
+        assert (restrict(again, np.arange(50) > 10).x.layout == torch.strided) is dense

@@ -126,3 +126,12 @@ def test_stretches_that_come_again_are_found_at_any_distance(length, factor):
     assert plausible(lag_p_values(ROW))
     again = factor * np.resize(ROW[:length], len(ROW)) + np.sqrt(1 - factor**2) * ROW
     assert not plausible(lag_p_values(np.concatenate([ROW[:length], again[length:]])))
+
+
+def test_two_blocks_of_three_that_share_their_numbers_are_found_also_when_another_lies_between():
+    """As noise of a table of two and a half blocks with a key that depends on whether a block's number is even."""
+    block = 4096
+    row = np.random.default_rng(6).standard_normal(5 * block)
+    assert plausible(lag_p_values(row))
+    row[4 * block :] = row[:block]
+    assert not plausible(lag_p_values(row))

@@ -15,10 +15,6 @@ from graphveil.errors import InputError
 from graphveil.graph.formats import npz
 from graphveil.graph.graph import MASKS, UNLABELLED
 
-DENSE_FROM = 0.1
-"""Share of non-zeros from which features become a dense tensor. It is measured on the file: a choice made for public
-benchmark files. It changes time and memory only, never a result, and those are not part of a promise."""
-
 
 def read_npz(path: str | Path, *, sha256: str | None = None, directed: bool | None = None) -> Data:
     """The graph in ``path`` as PyG ``Data``; see :func:`data_from_arrays`."""
@@ -83,6 +79,8 @@ def arrays_from_data(data: Data) -> dict[str, np.ndarray]:
     if arcs is not None:
         arrays["directed_edge_index"] = npz.unique_arcs(arcs, nodes)
     arrays |= npz.feature_arrays(scipy_features(data))
+    if data.x is not None:
+        arrays["x_dense"] = np.array(is_dense(data))
     if data.get("y") is not None:
         labels = data.y.numpy().astype(np.int64)
         arrays |= npz.label_arrays(labels)
@@ -140,9 +138,16 @@ def csr_tensor(x: sp.csr_matrix, dtype: type[np.floating[Any]] = np.float32) -> 
         )
 
 
-def features_tensor(x: sp.csr_matrix) -> torch.Tensor:
-    """``x`` as float32 tensor, sparse CSR if its share of non-zeros is below :data:`DENSE_FROM`."""
-    if 0 < x.nnz < DENSE_FROM * x.shape[0] * x.shape[1]:
+def is_dense(data: Data) -> bool:
+    """How the features of ``data`` are stored: a public fact, which what is made from them inherits."""
+    return data.x is None or data.x.layout == torch.strided
+
+
+def features_tensor(x: sp.csr_matrix, dense: bool | None = None) -> torch.Tensor:
+    """``x`` as float32 tensor, dense or sparse CSR; if nothing says which, by its share of non-zeros (:data:`npz.DENSE_FROM`)."""
+    if dense is None:
+        dense = not 0 < x.nnz < npz.DENSE_FROM * x.shape[0] * x.shape[1]
+    if not dense:
         return csr_tensor(x)
     return torch.from_numpy(x.toarray().astype(np.float32, copy=False))
 
@@ -150,4 +155,5 @@ def features_tensor(x: sp.csr_matrix) -> torch.Tensor:
 def _features(arrays: npz.Arrays) -> torch.Tensor:
     indices = arrays["x_indices"]
     values = np.ones(indices.size, dtype=np.float32) if arrays["x_binary"] else arrays["x_data"].astype(np.float32)
-    return features_tensor(sp.csr_matrix((values, indices, arrays["x_indptr"]), shape=tuple(arrays["x_shape"])))
+    dense = bool(arrays["x_dense"]) if "x_dense" in arrays else None
+    return features_tensor(sp.csr_matrix((values, indices, arrays["x_indptr"]), shape=tuple(arrays["x_shape"])), dense)

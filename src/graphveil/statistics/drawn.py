@@ -59,11 +59,11 @@ def normal_scores(numbers: Array, law: Callable[[Any], Array]) -> Array:
 
 
 def lag_p_values(numbers: Array) -> Array:
-    """Bounds on the p-values of numbers in a row that should be independent N(0, 1): one for every distance up to three quarters
+    """Bounds on the p-values of numbers in a row that should be independent N(0, 1): one for every distance up to 15/16
     of the row. They find stretches of numbers that come again, wherever, as they are or with other signs or scales."""
     size = len(numbers)
     spectrum = np.fft.rfft(numbers, 2 * size)
-    products = np.fft.irfft(spectrum * spectrum.conj())[1 : 3 * size // 4 + 1]
+    products = np.fft.irfft(spectrum * spectrum.conj())[1 : 15 * size // 16 + 1]
     sums, pairs = np.abs(products), size - np.arange(1, len(products) + 1)
     return np.asarray(np.minimum(1.0, 2 * np.exp(-np.square(sums) / (2 * pairs + 4 * sums))))
 

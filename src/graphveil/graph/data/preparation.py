@@ -21,7 +21,7 @@ from graphveil.errors import InputError
 from graphveil.graph.data.splits import add_note, labels_of
 from graphveil.graph.graph import MASKS, UNLABELLED
 from graphveil.graph.holders import holder_numbers, within
-from graphveil.graph.layout import features_tensor, scipy_features
+from graphveil.graph.layout import features_tensor, is_dense, scipy_features
 from graphveil.graph.lists import Lists
 
 Step = Callable[[Data, str], Data]
@@ -53,7 +53,7 @@ def subgraph(data: Data, keep: np.ndarray) -> Data:
     """
     number = np.cumsum(keep) - 1
     part = copy.copy(data)
-    part.x = features_tensor(scipy_features(data)[keep])
+    part.x = features_tensor(scipy_features(data)[keep], is_dense(data))
     for name in ("edge_index", "directed_edge_index"):
         if name in data:
             pairs = data[name].numpy()
@@ -132,7 +132,7 @@ def _arcs(data: Data, _: str) -> Data:
 def _clip_counts(data: Data, _: str) -> Data:
     x = scipy_features(data)
     x.data = np.minimum(x.data, 1)
-    data.x = features_tensor(x)
+    data.x = features_tensor(x, is_dense(data))
     return data
 
 
@@ -147,7 +147,7 @@ def _label_column(data: Data, argument: str) -> Data:
     data.num_classes = 2
     data.class_names = [f"not {argument}", argument]
     rest = np.arange(x.shape[1]) != column
-    data.x = features_tensor(x[:, rest])
+    data.x = features_tensor(x[:, rest], is_dense(data))
     data.feature_names = [name for name in names if name != argument]
     if "genre_names" in data:
         del data.genre_names

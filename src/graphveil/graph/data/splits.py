@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import InputError
 from graphveil.graph.graph import MASKS, UNLABELLED
-from graphveil.graph.layout import features_tensor, scipy_features
+from graphveil.graph.layout import features_tensor, is_dense, scipy_features
 
 Fractions = tuple[float, float, float]
 FRACTIONS: Fractions = (0.75, 0.10, 0.15)
@@ -173,7 +173,7 @@ def restrict(data: Data, keep: np.ndarray) -> Data:
     x = scipy_features(data)
     x.data[~np.repeat(keep, np.diff(x.indptr))] = 0
     x.eliminate_zeros()
-    part.x = features_tensor(x)
+    part.x = features_tensor(x, is_dense(data))
     inside = torch.from_numpy(keep)
     if data.get("y") is not None:
         part.y = torch.where(inside, data.y, UNLABELLED)

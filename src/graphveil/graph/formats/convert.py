@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from graphveil.errors import InputError
 from graphveil.graph.formats.npz import NAMES, both_directions, undirected_pairs
 from graphveil.graph.graph import MASKS, UNLABELLED
-from graphveil.graph.layout import features_tensor, scipy_features
+from graphveil.graph.layout import features_tensor, is_dense, scipy_features
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
@@ -36,6 +36,7 @@ def to_networkx(data: Data) -> networkx.Graph:
     x = scipy_features(data)
     graph.graph |= {key: data[key] for key in _PUBLIC if key in data}
     graph.graph |= {"features": x.shape[1], "directed": directed, "labelled": data.get("y") is not None}
+    graph.graph["dense"] = is_dense(data)
     masks = {name: data[name].numpy() for name in MASKS if data.get(name) is not None}
     labels = data.y.numpy() if data.get("y") is not None else np.full(x.shape[0], UNLABELLED)
     ids = None if data.get("ids") is None else np.asarray(data.ids).tolist()
@@ -64,13 +65,15 @@ def from_networkx(
     """
     number = {node: index for index, node in enumerate(graph.nodes)}
     arcs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
-    data = _data(arcs, _networkx_features(graph, features), bool(graph.graph.get("directed", graph.is_directed())))
+    first: Mapping[str, Any] = next((attributes for _, attributes in graph.nodes(data=True)), {})
+    columns = isinstance(features, str) and isinstance(first.get(features), Mapping)
+    directed = bool(graph.graph.get("directed", graph.is_directed()))
+    data = _data(arcs, _networkx_features(graph, features), directed, dense=bool(graph.graph.get("dense", not columns)))
     if graph.is_directed() and not data.directed:
         data.directed_edge_index = torch.from_numpy(np.ascontiguousarray(arcs))
     if graph.graph.get("labelled", True):
         labels = [attributes.get(label) for _, attributes in graph.nodes(data=True)]
         data.y = torch.from_numpy(_labels(labels, label))
-    first: Mapping[str, Any] = next((attributes for _, attributes in graph.nodes(data=True)), {})
     for name in MASKS:
         if name in first:
             data[name] = torch.tensor([bools for _, bools in graph.nodes(data=name)], dtype=torch.bool)
@@ -108,7 +111,7 @@ def from_scipy(
     x = sp.csr_matrix((nodes, 0), dtype=np.float32) if features is None else sp.csr_matrix(features)
     if x.shape[0] != nodes:
         raise InputError(f"{x.shape[0]} feature rows for {nodes} nodes: give one row per node")
-    data = _data(arcs, x, directed)
+    data = _data(arcs, x, directed, dense=not sp.issparse(features))
     if labels is not None:
         labels = np.asarray(labels)
         if labels.shape != (nodes,) or labels.dtype.kind not in "iu":
@@ -119,10 +122,11 @@ def from_scipy(
     return data
 
 
-def _data(arcs: np.ndarray, x: sp.csr_matrix, directed: bool) -> Data:
+def _data(arcs: np.ndarray, x: sp.csr_matrix, directed: bool, *, dense: bool = True) -> Data:
+    """Features are held as they were given, whatever they are."""
     nodes = x.shape[0]
     pairs = arcs if directed else both_directions(undirected_pairs(arcs, nodes), nodes)
-    data = Data(x=features_tensor(x), edge_index=torch.from_numpy(np.ascontiguousarray(pairs)))
+    data = Data(x=features_tensor(x, dense), edge_index=torch.from_numpy(np.ascontiguousarray(pairs)))
     data.num_nodes, data.directed = nodes, directed
     return data
 

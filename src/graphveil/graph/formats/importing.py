@@ -172,6 +172,7 @@ def _read_nodes(people: NodeTable) -> tuple[pa.Array, dict[str, np.ndarray]]:
     read = list(people.batches())
     empty = sp.csr_matrix((0, people.width), dtype=np.float32)
     table = feature_arrays(sp.vstack([empty, *(features for _, _, features in read)], format="csr"))
+    table["x_dense"] = np.array(people.dense)
     if names := people.feature_names():
         table["feature_names"] = np.array(names, dtype=np.str_)
     if people.label:

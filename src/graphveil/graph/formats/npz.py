@@ -5,6 +5,7 @@
 ``directed_edge_index`` int32 [2, A]      if the source is directed: its arcs (from, to), unique, sorted, loops kept
 ``x_indptr``, ``x_indices``, ``x_shape``  the feature matrix in CSR form; ``x_shape[0]`` is the number of nodes
 ``x_binary`` and ``x_data`` float32       True: all stored values are 1 and there is no ``x_data``
+``x_dense`` bool                          how the matrix is held in memory, if that is said
 ``y`` int16 [n]                           classes from 0; absent for multi-label data
 ``unlabeled_nodes`` int32                 nodes whose ``y`` is only a placeholder
 ``train_mask``, ``val_mask``, ...         official splits, bool [n] or [splits, n]
@@ -46,6 +47,10 @@ BROKEN: tuple[type[Exception], ...] = (  # what numpy and zipfile raise on a dam
     zipfile.BadZipFile,
     zlib.error,
 )
+DENSE_FROM = 0.1
+"""Share of non-zeros from which features become a dense tensor where nothing says how they are stored: in benchmark files,
+which are public. Dense and sparse rows are rounded differently, so for private data the form must not follow from them: imports
+decide it by the declared columns, files say it (``x_dense``), and what is derived from a graph keeps it."""
 _REQUIRED = ("edge_index", "x_indptr", "x_indices", "x_shape", "x_binary")
 
 
@@ -93,7 +98,7 @@ def layout_problem(arrays: Arrays) -> str | None:
     for name, size in named.items():
         if name in arrays and arrays[name].size and (arrays[name].min() < 0 or arrays[name].max() >= size):
             return f"{name} names a {'column' if name == 'x_indices' else 'node'} outside 0..{size - 1}"
-    for name in ("x_binary", "directed", "collected"):
+    for name in ("x_binary", "x_dense", "directed", "collected"):
         if name in arrays and (arrays[name].shape != () or arrays[name].dtype != bool):
             return f"{name} is not a boolean"
     values = arrays.get("x_data")

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import DataWarning, InputError
 from graphveil.graph.formats.columns import Column, category_codes, encode, expand, feature_names, infer, width_of
+from graphveil.graph.formats.npz import DENSE_FROM
 from graphveil.graph.formats.tables import TableFile, column_of, text_column
 
 INFERRED = "the {} of column {!r} was read off the data and is not covered by the promise"
@@ -74,9 +75,17 @@ class NodeTable:
     def width(self) -> int:
         return sum(self._widths())
 
+    @property
+    def dense(self) -> bool:
+        """Whether the declared columns fill enough of a row to hold it as it is: a category is one number of many."""
+        filled = sum(1 if column.categories is not None else width for column, width in self._pairs())
+        return filled >= DENSE_FROM * self.width
+
     def feature_names(self) -> list[str]:
-        pairs = zip(self.features, self._widths(), strict=True)
-        return [name for column, width in pairs for name in feature_names(column, width)]
+        return [name for column, width in self._pairs() for name in feature_names(column, width)]
+
+    def _pairs(self) -> list[tuple[Column, int]]:
+        return list(zip(self.features, self._widths(), strict=True))
 
     def _widths(self) -> list[int]:
         return self.widths if self.widths is not None else [width_of(column, None) for column in self.features]
