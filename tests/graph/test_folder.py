@@ -81,7 +81,7 @@ def test_features_are_kept_only_as_far_as_memory_is_given(folders):
 def test_a_method_that_needs_the_whole_graph_says_so(folders):
     stored = open_folder(folders[3])
     for method in (gv.Gap(), gv.Dpdgc(), gv.NipGnn()):
-        with pytest.raises(InputError, match="ballot or dp-mlp"):
+        with pytest.raises(InputError, match="roster, ballot or dp-mlp"):
             method.fit(stored, gv.NodeLevel(8.0))
     with pytest.raises(InputError, match="block by block"):
         gv.Ballot().fit(stored, gv.EdgeLevel(8.0))
