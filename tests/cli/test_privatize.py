@@ -1,6 +1,7 @@
 """``privatize`` and ``collect``: files in, files out, every error one line, nothing half-written."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from graphveil.graph import read_npz
+from graphveil.graph.folder import save_folder
+from graphveil.graph.validate import validate
 
 HEADER = "id,age,height,group,friends\n"
 ROWS = ["ann,0.5,0.1,0,bob cid", "bob,0.25,1.0,1,ann", "cid,0.0,0.9,,ann dan", "dan,1.0,0.3,2,cid"]
@@ -168,6 +171,42 @@ def test_a_graph_file_is_a_table_of_records_too(graphveil, graph_file, tmp_path)
     arcs = {tuple(pair) for pair in data.edge_index.T.tolist()}  # ids are numbers: slots are in their order
     assert arcs == {tuple(pair) for pair in clean.edge_index.T.tolist() if pair[0] != pair[1]}
     assert (data.y >= 0).sum() == (clean.y >= 0).sum()
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_folder_is_randomised_block_by_block_like_the_graph_in_it(graphveil, graph_file, tmp_path, blocks):
+    """Sent raw, so that records can be compared; contacts are told by their ids."""
+    budgets = ("--features-epsilon", "raw", "--labels-epsilon", "raw", "--edges-epsilon", "raw")
+    graph = validate(read_npz(graph_file))
+    names = np.array([f"p{slot:03d}" for slot in range(graph.nodes)])
+    save_folder(replace(graph, ids=names), tmp_path / "named", blocks)
+    save_folder(graph, tmp_path / "bare", blocks)
+    tables = []
+    for source in (graph_file, tmp_path / "bare", tmp_path / "named"):
+        kept = ("--memory", tmp_path / f"memory of {source.name}", "--classes", 3)
+        out = tmp_path / f"{source.name}.parquet"
+        assert graphveil("privatize", source, "--out", out, *budgets, *kept)[0] == 0
+        tables.append(pa.parquet.read_table(out).to_pydict())
+    of_file, bare, named = tables
+    assert bare.keys() == of_file.keys() and bare["id"] == of_file["id"] and bare["label"] == of_file["label"]
+    numbers = [name for name in of_file if name not in ("id", "label", "contacts")]
+    assert numbers and all(np.allclose(bare[name], of_file[name], atol=1e-5) for name in numbers)  # float32 in folders
+    assert [sorted(row.split()) for row in bare["contacts"]] == [sorted(row.split()) for row in of_file["contacts"]]
+    assert named["id"] == names.tolist()
+    assert [[names[int(slot)] for slot in row.split()] for row in bare["contacts"]] == [
+        row.split() for row in named["contacts"]
+    ]
+
+
+def test_reports_of_a_folder_are_those_of_the_graph_with_the_same_coins(graphveil, graph_file, tmp_path):
+    save_folder(validate(read_npz(graph_file)), tmp_path / "folder", 1)
+    budgets = ("--labels-epsilon", 1, "--classes", 3, "--seed", 4)
+    found = []
+    for source in (graph_file, tmp_path / "folder"):
+        out = tmp_path / f"{source.name}.parquet"
+        assert graphveil("privatize", source, "--out", out, *budgets, "--memory", tmp_path / source.stem)[0] == 0
+        found.append(pa.parquet.read_table(out))
+    assert found[0].equals(found[1])
 
 
 EDGES = ("--edges-epsilon", 4, "--contacts", "friends")

@@ -97,7 +97,7 @@ def test_a_copy_for_another_process_is_a_path_and_reads_the_files_itself(folders
 def test_a_method_that_needs_the_whole_graph_says_so(folders):
     stored = open_folder(folders[3])
     for method in (gv.Gap(), gv.Dpdgc(), gv.NipGnn()):
-        with pytest.raises(InputError, match="ballot or dp-mlp"):
+        with pytest.raises(InputError, match="roster, ballot or dp-mlp"):
             method.fit(stored, gv.NodeLevel(8.0))
     with pytest.raises(InputError, match="block by block"):
         gv.Ballot().fit(stored, gv.EdgeLevel(8.0))

@@ -26,7 +26,8 @@ Budget = Annotated[str, typer.Option(metavar=BUDGET)]
 
 def privatize(
     records: Annotated[
-        Path, typer.Argument(metavar="RECORDS", help="Table of records (.csv, .tsv, .parquet), or a graph file (.npz).")
+        Path,
+        typer.Argument(metavar="RECORDS", help="Table of records (.csv, .tsv, .parquet), or a graph (.npz or folder)."),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The reports to write: .parquet or .csv.")
@@ -95,7 +96,7 @@ def privatize(
     if on_outside not in ("clip", "raise"):
         raise InputError(f"--on-outside is {on_outside!r}: give clip or raise")
     lower, upper = _range(span)
-    if records.suffix == ".npz":
+    if records.suffix == ".npz" or records.is_dir():
         source = Records.of_graph(records, classes)
     else:
         source = Records(TableFile(records), identifier, tuple(features or ["*"]), label, contacts, classes)

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.graph import Graph
+from graphveil.graph.folder import ids_of, open_folder
 from graphveil.graph.formats.columns import first_line
 from graphveil.graph.formats.npz import read_arrays
 from graphveil.graph.formats.tables import TableFile, text_column
@@ -68,8 +70,8 @@ class Records:
 
     @classmethod
     def of_graph(cls, path: Path, classes: int | None = None) -> Records:
-        """The records of a graph file."""
-        source = GraphSource(path)
+        """The records of a graph file or folder."""
+        source = FolderSource(path) if path.is_dir() else GraphSource(path)
         return cls(source, "id", ("x*",), "label", "contacts", source.classes if classes is None else classes)
 
     def columns(self, promise: Local) -> list[str]:
@@ -192,3 +194,38 @@ class GraphSource(TableFile):
             if "contacts" in columns:
                 found["contacts"] = [" ".join(map(str, self._lists[vertex].indices)) for vertex in ids]
             yield pa.RecordBatch.from_pydict({"id": ids, **found})
+
+
+class FolderSource(TableFile):
+    """A graph in a folder as a table, read block by block; ids alone come into memory."""
+
+    @cached_property
+    def _graph(self) -> Graph:
+        return open_folder(self.path, keep=0)
+
+    @cached_property
+    def _ids(self) -> pa.Array:
+        ids = ids_of(self._graph)
+        return pa.array(np.arange(self._graph.nodes) if ids is None else ids).cast(pa.string())
+
+    @property
+    def classes(self) -> int:
+        return self._graph.classes
+
+    def names(self) -> list[str]:
+        return ["id", *(f"x{number}" for number in range(self._graph.features)), "label", "contacts"]
+
+    def batches(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        wanted = [int(name[1:]) for name in columns if name[:1] == "x"]
+        for block in self._graph.blocks():
+            found: dict[str, Any] = {"id": self._ids.slice(block.slots.start, len(block))}
+            if wanted:
+                rows = np.asfortranarray(block.rows.values.numpy().astype(np.float64))  # type: ignore[union-attr]
+                found |= {f"x{number}": rows[:, number] for number in wanted}
+            if "label" in columns:
+                found["label"] = pa.array(block.labels, mask=block.labels < 0)
+            if "contacts" in columns:
+                named = self._ids.take(pa.array(block.lists.entries))
+                lists = pa.ListArray.from_arrays(pa.array(block.lists.starts.astype(np.int32)), named)
+                found["contacts"] = pc.binary_join(lists, " ")
+            yield pa.RecordBatch.from_pydict(found)

@@ -19,11 +19,6 @@ BLOCK = 8192
 """Rows whose terms are added up before they join the sum: rounding grows with the longest chain of additions."""
 
 
-def longest_chain(rows: int) -> int:
-    """How many additions a term of ``transpose_matmul`` goes through at most."""
-    return min(rows, BLOCK) + -(-rows // BLOCK)
-
-
 def blocks(rows: int) -> list[slice]:
     """The rows in blocks."""
     return [slice(start, start + BLOCK) for start in range(0, rows, BLOCK)] or [slice(0, 0)]
@@ -47,7 +42,7 @@ class Rows(Protocol):
         """``X @ weight`` for ``weight`` of shape ``(d, k)``."""
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
-        """``X.T @ gradient`` for ``gradient`` of shape ``(n, k)``, added up in blocks (:func:`longest_chain`)."""
+        """``X.T @ gradient`` for ``gradient`` of shape ``(n, k)``, added up in blocks."""
 
     def squared_norms(self) -> Tensor:
         """Squared Euclidean norm of every row."""

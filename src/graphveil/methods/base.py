@@ -156,7 +156,7 @@ class PrivateMethod(Options):
         known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
         if known.on_disk and not self.reads_blocks:
             raise InputError(
-                f"{self.name} needs the whole graph in memory: import it to .npz, or take ballot or dp-mlp, which read a "
+                f"{self.name} needs the whole graph in memory: import it to .npz, or take roster, ballot or dp-mlp, which read a "
                 "folder block by block"
             )
         return self.arrange(known)

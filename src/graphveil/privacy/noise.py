@@ -79,15 +79,14 @@ def scaling_error(records: int, least: float = 1e-9) -> float:
     return max(least, records * 2.0**-50)
 
 
-def summation_error(examples: int, clip: float, growth: float = 1.0, chain: int | None = None) -> float:
+def summation_error(examples: int, clip: float, growth: float = 1.0) -> float:
     """How far float64 addition can move a sum of ``examples`` terms of norm <= clip from the exact sum.
 
     Any order of adding n products errs by at most ``gamma_n sum_i |g_i| |a_i|^T`` entry by entry, ``gamma_n = n u / (1 - n u)``
     with ``u = 2^-53``; its norm is at most ``gamma_n n clip``. Two neighbouring sums can be moved apart, so twice this
-    belongs to a sensitivity. ``growth``: the factor by which intermediate terms are longer than final ones. ``chain``: the most
-    additions that any term goes through, where they are fewer than ``examples`` (sums of sums of blocks).
+    belongs to a sensitivity. ``growth``: the factor by which intermediate terms are longer than final ones.
     """
-    steps = ((examples if chain is None else chain) + 2) * 2.0**-53
+    steps = (examples + 2) * 2.0**-53
     return growth * examples * clip * steps / (1 - steps)
 
 
