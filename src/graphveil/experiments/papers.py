@@ -104,6 +104,13 @@ class Embeddings(Part):
     promise: dict[str, Any]
 
 
+class Gap(Part):
+    """Averages over backbones of differences between cells of another table, to the cells of the method ``without`` privacy."""
+
+    of: str
+    without: str
+
+
 class Entry(Part):
     """A table or figure; ``why`` says in one line why it is not run, ``said`` what the text says of points that are drawn."""
 
@@ -126,6 +133,7 @@ class Entry(Part):
     settings: list[Setting] = Field(default_factory=list)
     varied: list[Varied] = Field(default_factory=list)
     embeddings: Embeddings | None = None
+    gap: Gap | None = None
     said: str = ""
 
     @property
