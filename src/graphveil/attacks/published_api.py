@@ -1,10 +1,11 @@
 """The API that GraphPrivatizer's attacks query: the trained network, asked with the noisy features on the perturbed graph.
 
 A published local model in memory keeps its network, the rectified reports and the arcs it learned from. The paper's attacker has
-those reports, scales one of them by 1.001 and looks whose probabilities move (LinkTeller), or compares posteriors (LSA2); pairs
-are edges and non-edges of the true graph. The released code asks the network without KProp, in single precision: there classes
-that lie far behind have probability 0 and do not move, so that the attack finds less than the network gives away
-(``docs/readings/graph-privatizer.md`` has both). Tests: ``tests/attacks/test_published_api.py``.
+those reports, scales one of them by 1.001 and looks whose prediction moves (LinkTeller), or compares posteriors (LSA2); pairs are
+edges and non-edges of the true graph. The released code asks the network without KProp. Predictions are read as probabilities
+in single precision, which comes nearest to print: there classes that lie far behind have probability 0 and do not move,
+so that the attack finds less than the network gives away (``docs/readings/graph-privatizer.md`` has both).
+Tests: ``tests/attacks/test_published_api.py``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Column(Part):
     """How one column of a reproduced line is run; ``"epsilon"`` in a promise stands for the printed one.
 
     ``takes`` names options that ``per_data`` of the entry gives for each data set; ``except`` data sets on which it cannot run;
-    ``quick = false`` leaves it out of a quick look.
+    ``quick = false`` leaves it out of a quick look; ``attacks`` are run on the model.
     """
 
     method: str
@@ -33,6 +33,7 @@ class Column(Part):
     takes_delta: bool = False
     without: list[str] = Field(default_factory=list, alias="except")
     quick: bool = True
+    attacks: list[str] = Field(default_factory=list)
     metric: str = "test_accuracy"
 
 
