@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 import graphveil as gv
-from graphveil.attacks import PUBLISHED_STEP, LinkTeller, Lsa2, has_published_api, published_api, sample_pairs
+from graphveil.attacks import has_published_api, published_api, published_link_teller, published_lsa2, sample_pairs
 from graphveil.errors import InputError
 from graphveil.graph import powerlaw_sbm, random_split
 
@@ -20,15 +21,32 @@ def attacked(graph, method, edges, backbone="gcn"):
     model = method(mode="published", backbone=backbone, epochs=5, feature_steps=2).fit(
         graph, gv.Local(3, 3, edges), seed=1
     )
-    pairs = sample_pairs(graph, "balanced", 60, 1)
-    target, asked = published_api(model)
-    return LinkTeller(PUBLISHED_STEP).run(target, asked, pairs, seed=1).findings[0].figures["auc"]
+    found = published_link_teller(model, sample_pairs(graph, "balanced", 60, 1), seed=1)
+    return [finding.figures["auc"] for finding in found.findings]
 
 
 def test_raw_edges_are_found_by_influence_and_replaced_ones_less_often(graph):
     """With raw edges every edge moves a prediction and few others do; at epsilon 0.1 most contacts were replaced."""
-    raw, replaced = attacked(graph, gv.Lpgnn, "raw"), attacked(graph, gv.GraphPrivatizer, 0.1)
-    assert raw > 0.75 and replaced < raw - 0.05
+    found = zip(attacked(graph, gv.Lpgnn, "raw"), attacked(graph, gv.GraphPrivatizer, 0.1), strict=True)
+    for raw, replaced in found:
+        assert raw > 0.75 and replaced < raw - 0.05
+
+
+def test_a_certain_answer_does_not_move_in_single_precision(graph):
+    """Logits that lie some 300 apart: as single numbers every probability is 0 or 1, and only double ones show the edges."""
+    model = gv.Lpgnn(mode="published", epochs=5, feature_steps=2, backbone="gcn").fit(
+        graph, gv.Local(3, 3, "raw"), seed=1
+    )
+    network, (_, asked) = model.predictor.network, published_api(model)
+    with torch.no_grad():
+        first, second = network(asked.x, asked.edge_index).topk(2, dim=1).values.T
+        for parameter in network.second.parameters():
+            parameter.mul_(300.0 / (first - second).median())
+    single, double = (
+        finding.figures["auc"]
+        for finding in published_link_teller(model, sample_pairs(graph, "balanced", 60, 1), seed=1).findings
+    )
+    assert double > single + 0.1, (single, double)
 
 
 def test_the_attacker_asks_with_reports_on_the_arcs_that_the_server_has(graph):
@@ -36,7 +54,7 @@ def test_the_attacker_asks_with_reports_on_the_arcs_that_the_server_has(graph):
     target, asked = published_api(model)
     assert target.hops == 2 and np.array_equal(asked.edge_index.numpy(), model.predictor.arcs)
     assert np.unique(np.abs(asked.x.numpy() - 0.5).round(3)).size == 2  # one rectified bit each, the middle elsewhere
-    assert Lsa2().run(target, asked, sample_pairs(graph, "balanced", 30, 1)).findings
+    assert published_lsa2(model, sample_pairs(graph, "balanced", 30, 1)).findings
 
 
 def test_saved_runs_and_sound_models_have_no_such_network(graph, tmp_path):

@@ -1,6 +1,7 @@
 """Papers: every table and figure has an entry; tables stand printed, published, sound and our own side by side."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -21,9 +22,8 @@ def test_every_printed_number_is_there_and_every_entry_runs_or_says_why():
         names = [entry.id for entry in paper.entries]
         assert len(set(names)) == len(names)
         for entry in paper.entries:
-            assert entry.runs == bool(entry.settings or entry.varied or entry.embeddings) and "\n" not in entry.why, (
-                entry.id
-            )
+            told = entry.settings or entry.varied or entry.embeddings or entry.gap
+            assert entry.runs == bool(told) and "\n" not in entry.why, entry.id
             keys = [(c.dataset, c.method, c.backbone, c.level, c.epsilon, c.metric) for c in paper.cells(entry)]
             assert len(set(keys)) == len(keys)
             assert {cell.dataset for cell in paper.cells(entry)} <= {*entry.data, *entry.missing} or not entry.runs
@@ -37,6 +37,18 @@ def test_base_rows_of_graph_privatizer_run_and_averages_over_its_grid_say_why(ta
     assert all(bool(line.runs) != bool(line.why) for line in lines) and len(lines) == 120
     private = {line.cell.epsilon: line.runs["published"][0].promise["edges"] for line in lines if line.runs}
     assert private["0.1"] == 0.1 and private["inf"] == "raw"
+
+
+def test_attack_columns_of_graph_privatizer_attack_what_the_accuracy_columns_train():
+    paper, entries = find("graph-privatizer")
+    tables = {entry.id: entry for entry in entries}
+    attacked = reproduction(paper, tables["table6attacks"], data=["cora"], seeds=1)
+    trained = reproduction(paper, tables["table6"], data=["cora"], seeds=1, columns=["published"])
+    assert {run.id for run in trained.runs} == {replace(run, attacks=()).id for run in attacked.runs}
+    for line in attacked.lines:
+        expected = "lsa2" if line.cell.backbone == "sage" else "link-teller"
+        assert line.cell.metric == "attack-auc" and line.metrics == {"published": f"{expected}.auc"}
+        assert [attack["name"] for run in line.runs["published"] for attack in run.attacks] == [expected]
 
 
 def test_garbled_and_doubtful_cells_are_marked():
@@ -181,7 +193,7 @@ def test_the_command_lists_and_shows_stored_runs(graphveil, tmp_path):
 
     assert "dpdgc" in graphveil("reproduce")[1]
     listed = json.loads(graphveil("reproduce", "graph-privatizer", "--list", "--json")[1])
-    assert len(listed) == 29 and all(entry["runs"] or entry["why"] for entry in listed)
+    assert len(listed) == 30 and all(entry["runs"] or entry["why"] for entry in listed)
     paper, (entry,) = find("graph-privatizer/table6")
     asked = reproduction(paper, entry, data=["cora"], seeds=1)
     write_rows([plain(row_of(run, 0.8)) for run in asked.runs], tmp_path / "rows.jsonl")

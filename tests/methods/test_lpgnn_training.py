@@ -85,3 +85,34 @@ def test_a_text_reading_keeps_out_degrees_and_a_code_reading_writes_over(graph):
     assert np.array_equal(np.bincount(heard["text"][1], minlength=400), degrees)
     owners = np.bincount(heard["code"][0], minlength=400)
     assert np.all(owners <= degrees) and owners.sum() < degrees.sum()
+
+
+@pytest.mark.parametrize("keep", ["lpgnn", "loss"])
+def test_epochs_that_cannot_be_kept_are_not_looked_at_and_nothing_else_changes(graph, keep, monkeypatch):
+    """``rises`` always true looks at every epoch; the same epoch is kept, with the same scores."""
+    from graphveil.methods.common import lpgnn_training
+
+    def fitted():
+        method = gv.Lpgnn(mode="published", backbone="gcn", feature_steps=2, epochs=30, keep=keep)
+        return method.fit(graph, gv.Local(3, 3, "raw"), seed=1).predictor
+
+    found, rises, looks = fitted(), lpgnn_training.rises, []
+
+    def looked(*told):
+        looks.append(rises(*told))
+        return True
+
+    monkeypatch.setattr(lpgnn_training, "rises", looked)
+    monkeypatch.setattr(
+        lpgnn_training.Epoch,
+        "beats",
+        lambda self, best, most: (
+            rises(self.training, best.training, most)
+            and self.loss < best.loss
+            and best.validation < self.validation <= most
+        ),
+    )
+    every = fitted()
+    assert (False in looks) == (keep == "lpgnn")
+    assert every.facts == found.facts
+    assert all(np.array_equal(every.weights[name], found.weights[name]) for name in found.weights)

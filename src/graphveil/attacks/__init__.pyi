@@ -22,6 +22,8 @@ from .pairs import sample_pairs as sample_pairs
 from .published_api import PUBLISHED_STEP as PUBLISHED_STEP
 from .published_api import has_published_api as has_published_api
 from .published_api import published_api as published_api
+from .published_api import published_link_teller as published_link_teller
+from .published_api import published_lsa2 as published_lsa2
 from .target import Knowledge as Knowledge
 from .target import Perturbation as Perturbation
 from .target import TorchTarget as TorchTarget

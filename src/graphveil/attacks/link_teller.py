@@ -51,12 +51,14 @@ OWN_LIST = "a prediction reads the node's own contact list, which this attack do
 class LinkTeller:
     """Influence of one node's features on another's prediction.
 
-    ``form`` is ``auto`` or ``queries`` (one query per node); more than ``max_queries`` are refused.
+    ``form`` is ``auto`` or ``queries`` (one query per node); more than ``max_queries`` are refused. ``compare``: how answers are
+    told apart, ``logits`` or ``probabilities``.
     """
 
     perturbation: Perturbation = Perturbation()  # noqa: RUF009 (frozen)
     form: str = "auto"
     max_queries: int = MAX_QUERIES
+    compare: str = "logits"
 
     def run(
         self,
@@ -77,7 +79,7 @@ class LinkTeller:
         known.check(pairs.nodes)
         asked = data if knowledge is None else with_rows(data, known.rows)
         ends, how = (pairs.first, pairs.second), self.perturbation
-        found = influence(target, asked, *ends, how, self.form, self.max_queries, progress)
+        found = influence(target, asked, *ends, how, self.form, self.max_queries, progress, self.compare)
         facts = {"form": found.form, "queries": found.queries}
         if pairs.sampling is Sampling.DENSITY:
             facts["at_belief"] = at_beliefs(pairs.joined, found.values)
@@ -128,10 +130,11 @@ def influence(
     form: str = "auto",
     max_queries: int = MAX_QUERIES,
     progress: Progress = silent,
+    compare: str = "logits",
 ) -> Influence:
     """Distance by which the centred log-probabilities of ``receivers[i]`` move when ``senders[i]``'s row is changed.
 
-    ``form``: ``auto`` (the cheapest), or ``queries`` for one query per sender.
+    ``form``: ``auto`` (the cheapest), or ``queries`` for one query per sender. ``compare``: see :class:`Questions`.
     """
     if form not in ("auto", "queries"):
         raise InputError(f"unknown form {form!r}; known are: auto, queries")
@@ -143,12 +146,12 @@ def influence(
     from graphveil.methods.model import Model
 
     predictor = target.predictor if isinstance(target, Model) else None
-    if form == "auto" and isinstance(predictor, GnnPredictor):
+    if form == "auto" and compare == "logits" and isinstance(predictor, GnnPredictor):
         from graphveil.attacks.incremental import ChangedNetwork
 
         values = ChangedNetwork(predictor, as_graph(data)).influence(receivers, probes, numbers, change)
         return Influence(values, "incremental", 0)
-    questions = Questions(target, data, change)
+    questions = Questions(target, data, change, compare)
     clean = questions.answers(np.empty(0, dtype=np.int64))
     values = np.zeros(len(receivers))
     if form == "auto" and reads_own_row_only(questions, clean, probes, np.unique(receivers)):

@@ -23,6 +23,7 @@ from graphveil.graph.layout import csr_tensor, scipy_features
 from graphveil.graph.validate import validate
 
 DIRECTIONS = ("mean", "scale")
+COMPARED = ("logits", "probabilities")
 TINY = 1e-300
 
 
@@ -101,10 +102,15 @@ class Perturbation:
 
 
 class Questions:
-    """Asks one target about one graph with some rows changed, and counts the queries."""
+    """Asks one target about one graph with some rows changed, and counts the queries.
 
-    def __init__(self, target: Any, data: Any, perturbation: Perturbation) -> None:
-        self.target, self.data, self.perturbation = target, data, perturbation
+    ``compare``: ``logits``, or ``probabilities`` as they come.
+    """
+
+    def __init__(self, target: Any, data: Any, perturbation: Perturbation, compare: str = "logits") -> None:
+        if compare not in COMPARED:
+            raise InputError(f"answers are compared as {' or '.join(COMPARED)}, not as {compare!r}")
+        self.target, self.data, self.perturbation, self.compare = target, data, perturbation, compare
         self.asked = 0
         if isinstance(data, Graph):
             self.rows = rows_of(data)
@@ -113,9 +119,12 @@ class Questions:
             self.rows = scipy_features(data) if sparse else data.x.numpy(force=True).astype(np.float64)
 
     def answers(self, probes: np.ndarray) -> np.ndarray:
-        """log p minus its mean over the classes (the logits up to what a softmax hides) after these probes were changed."""
+        """After these probes were changed; as logits: log p minus its mean over the classes, all that a softmax does not hide."""
         self.asked += 1
-        logs = np.log(np.maximum(posteriors(self.target, self._with(probes) if len(probes) else self.data), TINY))
+        found = posteriors(self.target, self._with(probes) if len(probes) else self.data)
+        if self.compare == "probabilities":
+            return found
+        logs = np.log(np.maximum(found, TINY))
         return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
     def _with(self, probes: np.ndarray) -> Any:

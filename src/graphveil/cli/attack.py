@@ -127,15 +127,13 @@ class Attempt:
     def link_teller(self) -> attacks.AttackResult:
         pairs, model = self.pairs(), self.model()
         if attacks.has_published_api(model):
-            target, asked = attacks.published_api(model)
-            return attacks.LinkTeller(attacks.PUBLISHED_STEP).run(target, asked, pairs, **self.coins)
+            return attacks.published_link_teller(model, pairs, **self.coins)
         return attacks.LinkTeller().run(model, self.data, pairs, **self.coins)
 
     def lsa2(self) -> attacks.AttackResult:
         pairs, model, victim = self.pairs(), self.model(), self.victim
         if attacks.has_published_api(model):
-            target, asked = attacks.published_api(model)
-            return attacks.Lsa2(self.game.distance).run(target, asked, pairs, seed=self.seed or 0)
+            return attacks.published_lsa2(model, pairs, self.game.distance, seed=self.seed or 0)
         reference = None
         if not self.game.no_reference and victim.model is None:
             reference = attacks.posteriors_without_edges(victim.method, victim.promise, self.data, self.seed)

@@ -87,6 +87,12 @@ def reproduce(
             shown += drawn_here
             bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": lines})
             continue
+        if entry.gap is not None:
+            table = _gaps(paper, entry, sets, how, kept, out, engine)
+            shown.append(table)
+            lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
+            bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": lines, "notes": list(table.notes)})
+            continue
         asked = reproduction(paper, entry, data=sets, **how)
         rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
         table = compared(asked, rows)
@@ -118,6 +124,18 @@ def _drawn(
     rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
     found = drawn_tables(paper, entry, runs, rows)
     return found, [dict(zip(table.head, line, strict=True)) for table in found for line in table.body]
+
+
+def _gaps(
+    paper: Paper, entry: Entry, sets: Any, how: dict[str, Any], kept: Any, out: Path, engine: EngineFlags
+) -> Table:
+    """Averages of what another table runs."""
+    from graphveil.experiments.gaps import gap_table, source
+    from graphveil.experiments.reproduce import reproduction
+
+    asked = reproduction(paper, source(paper, entry), data=sets, **how | {"columns": ["published"]})
+    rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
+    return gap_table(paper, entry, asked, rows)
 
 
 def _draw_embeddings(paper: Paper, entry: Entry, figure: Path | None) -> None:

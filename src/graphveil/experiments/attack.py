@@ -38,13 +38,19 @@ def _pairs(entry: Mapping[str, Any], run: Run, data: Any) -> attacks.Pairs:
 
 
 def _link_teller(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
-    return attacks.LinkTeller().run(model, data, _pairs(entry, run, data), seed=run.split_seed)
+    pairs = _pairs(entry, run, data)
+    if attacks.has_published_api(model):
+        return attacks.published_link_teller(model, pairs, seed=run.split_seed)
+    return attacks.LinkTeller().run(model, data, pairs, seed=run.split_seed)
 
 
 def _lsa2(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
+    pairs = _pairs(entry, run, data)
+    if attacks.has_published_api(model):
+        return attacks.published_lsa2(model, pairs, seed=run.split_seed)
     method = build(run.method, {**run.options, "mode": run.mode})
     reference = attacks.posteriors_without_edges(method, promise, data, run.seed)
-    return attacks.Lsa2().run(model, data, _pairs(entry, run, data), reference=reference, seed=run.split_seed)
+    return attacks.Lsa2().run(model, data, pairs, reference=reference, seed=run.split_seed)
 
 
 def _membership(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:

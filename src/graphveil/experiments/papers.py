@@ -23,7 +23,7 @@ class Column(Part):
     """How one column of a reproduced line is run; ``"epsilon"`` in a promise stands for the printed one.
 
     ``takes`` names options that ``per_data`` of the entry gives for each data set; ``except`` data sets on which it cannot run;
-    ``quick = false`` leaves it out of a quick look.
+    ``quick = false`` leaves it out of a quick look; ``attacks`` are run on the model.
     """
 
     method: str
@@ -33,6 +33,7 @@ class Column(Part):
     takes_delta: bool = False
     without: list[str] = Field(default_factory=list, alias="except")
     quick: bool = True
+    attacks: list[str] = Field(default_factory=list)
     metric: str = "test_accuracy"
 
 
@@ -104,6 +105,13 @@ class Embeddings(Part):
     promise: dict[str, Any]
 
 
+class Gap(Part):
+    """Averages over backbones of differences between cells of another table, to the cells of the method ``without`` privacy."""
+
+    of: str
+    without: str
+
+
 class Entry(Part):
     """A table or figure; ``why`` says in one line why it is not run, ``said`` what the text says of points that are drawn."""
 
@@ -126,6 +134,7 @@ class Entry(Part):
     settings: list[Setting] = Field(default_factory=list)
     varied: list[Varied] = Field(default_factory=list)
     embeddings: Embeddings | None = None
+    gap: Gap | None = None
     said: str = ""
 
     @property

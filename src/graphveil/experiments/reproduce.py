@@ -138,6 +138,7 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
     }
     metrics = ["accuracy", "public-graph"] if column.metric == "public_graph_accuracy" else ["accuracy"]
     body = {"name": f"{paper.key}/{entry.id}", "methods": [method], "data": [data], "promises": [promise]}
+    body |= {"attacks": column.attacks} if column.attacks else {}
     return expand(experiment_from(body | {"seeds": seeds, "metrics": metrics}, f"{paper.key}.toml"))
 
 

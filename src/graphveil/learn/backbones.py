@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
+from graphveil.learn.arcs import Arcs
 
 HEADS = 4
 
@@ -39,11 +41,15 @@ class TwoLayers(nn.Module):
         self.first, self.second = first, second
         self.dropout, self.drop_inputs = dropout, drop_inputs
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        rate = self.dropout if self.training else None
-        hidden: Tensor = self.first(dropout(x, rate if self.drop_inputs else None), edge_index)
+    def forward(self, x: Tensor, edge_index: Tensor | Arcs) -> Tensor:
+        inputs = dropout(x, self.dropout) if self.training and self.drop_inputs else x
+        return self.above(self.first(inputs, edge_index), edge_index)
+
+    def above(self, hidden: Tensor, edge_index: Tensor | Arcs) -> Tensor:
+        """Logits from what the first operator gave."""
         if self.second is None:
             return hidden
+        rate = self.dropout if self.training else None
         logits: Tensor = self.second(dropout(nn.functional.selu(hidden), rate), edge_index)
         return logits
 
@@ -79,14 +85,15 @@ def _attention(operator: type[nn.Module]) -> Builder:
 def _builders() -> dict[str, Builder]:
     from torch_geometric import nn as pyg
 
-    from graphveil.learn.operators import Chebyshev, GraphSum, Sage, Sgc
+    from graphveil.learn.attention import Gat, Gatv2, Transformer
+    from graphveil.learn.operators import Chebyshev, Gcn, GraphSum, Sage, Sgc
 
     return {
-        "gcn": _plain(pyg.GCNConv),
+        "gcn": _plain(Gcn),
         "sage": _plain(Sage),
-        "gat": _attention(pyg.GATConv),
-        "gatv2": _attention(pyg.GATv2Conv),
-        "transformer": _attention(pyg.TransformerConv),
+        "gat": _attention(Gat),
+        "gatv2": _attention(Gatv2),
+        "transformer": _attention(Transformer),
         "graphconv": _plain(GraphSum),
         "cheb": _plain(Chebyshev, K=2),
         "sgc": lambda width, hidden, classes: (Sgc(width, classes, K=2), None),
@@ -94,7 +101,8 @@ def _builders() -> dict[str, Builder]:
     }
 
 
-ATTENTION = ("gat", "gatv2", "transformer")  # these need single edges; the others also take a sparse matrix
+ATTENTION = ("gat", "gatv2", "transformer")  # these need single arcs; the others also take a sparse matrix
+ON_ARCS = (*ATTENTION, "gcn", "sage", "graphconv")  # these read graphveil.learn.arcs.Arcs, double arcs included
 NAMES = ("gcn", "sage", "gat", "gatv2", "transformer", "graphconv", "cheb", "sgc", "tag")
 
 
@@ -200,21 +208,17 @@ def with_private_layer(
 def as_lpgnn_builds(name: str, width: int, hidden: int, classes: int, dropout: float, seed: int) -> TwoLayers:
     """The network of the released code of LPGNN and GraphPrivatizer: inputs whole, GAT with four heads of ``hidden`` each, the
     other attention with one; it sees one graph."""
-    from torch_geometric import nn as pyg
+    from graphveil.learn.attention import Gat, Gatv2, Transformer
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if name == "gat":
-            layers = (
-                pyg.GATConv(width, hidden, heads=HEADS),
-                pyg.GATConv(HEADS * hidden, classes, heads=1, concat=False),
-            )
-        elif name in ATTENTION:
-            operator = {"gatv2": pyg.GATv2Conv, "transformer": pyg.TransformerConv}[name]
-            layers = operator(width, hidden), operator(hidden, classes)
+        if name in ATTENTION:
+            operator: Any = {"gat": Gat, "gatv2": Gatv2, "transformer": Transformer}[name]
+            heads = HEADS if name == "gat" else 1
+            first, second = operator(width, hidden, heads=heads), operator(heads * hidden, classes, concat=False)
         else:
-            layers = _builders()[name](width, hidden, classes)
-        network = TwoLayers(*layers, dropout, drop_inputs=False)
+            first, second = _builders()[name](width, hidden, classes)
+        network = TwoLayers(first, second, dropout, drop_inputs=False)
     if name == "gcn":
         network.first.cached = network.second.cached = True  # type: ignore[union-attr, assignment]
     return network

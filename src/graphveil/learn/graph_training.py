@@ -15,6 +15,7 @@ from torch_geometric.utils import to_torch_csr_tensor
 from graphveil.graph.layout import csr_tensor
 from graphveil.graph.rows import Rows, SparseRows
 from graphveil.graph.unit import unit_rows
+from graphveil.learn.arcs import Arcs
 from graphveil.learn.backbones import ATTENTION, one_graph
 
 
@@ -27,11 +28,9 @@ def adjacency(edge_index: np.ndarray, nodes: int) -> Tensor:
     return matrix
 
 
-def edges_for(backbone: str, edge_index: np.ndarray, nodes: int) -> Tensor:
-    """The arcs as this backbone reads them: single pairs where edges are scored, else a sparse matrix."""
-    if backbone in ATTENTION:
-        return torch.from_numpy(np.ascontiguousarray(edge_index))
-    return adjacency(edge_index, nodes)
+def edges_for(backbone: str, edge_index: np.ndarray, nodes: int) -> Tensor | Arcs:
+    """The arcs as this backbone reads them: in the order of receivers where arcs are scored, else a sparse matrix."""
+    return Arcs.of(edge_index, nodes) if backbone in ATTENTION else adjacency(edge_index, nodes)
 
 
 def features(rows: Rows) -> Tensor:
@@ -61,7 +60,7 @@ def mean_matrix(edge_index: np.ndarray, nodes: int) -> Tensor:
 def train_on_graph(
     network: nn.Module,
     x: Tensor,
-    edges: Tensor,
+    edges: Tensor | Arcs,
     targets: np.ndarray,
     *,
     epochs: int,

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import ChebConv, GraphConv, SAGEConv, SGConv
+from torch_geometric.nn import ChebConv, GCNConv, GraphConv, SAGEConv, SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+from graphveil.learn.arcs import Arcs, together
+
+
+class Gcn(GCNConv):  # type: ignore[misc]
+    """``S x W + b``, S once for all epochs where arcs are given."""
+
+    def forward(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
+        if isinstance(adjacency, Arcs):
+            heard: Tensor = adjacency.gcn @ self.lin(x) + self.bias
+            return heard
+        found: Tensor = super().forward(x, adjacency)
+        return found
 
 
 class Chebyshev(ChebConv):  # type: ignore[misc]
@@ -31,11 +45,13 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
 class Projecting:
     """Sparse features, and dense ones along single arcs where it makes them narrower, are projected before they travel."""
 
-    projected: Callable[[Tensor, Tensor], Tensor]
+    projected: Callable[[Tensor, Any], Tensor]
     in_channels: int
     out_channels: int
 
-    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
+        if isinstance(adjacency, Arcs):
+            return self.projected(x, adjacency)
         along_arcs = adjacency.layout is torch.strided and self.out_channels < self.in_channels
         if x.layout is not torch.strided or along_arcs:
             return self.projected(x, adjacency)
@@ -46,7 +62,11 @@ class Projecting:
 class Sage(Projecting, SAGEConv):  # type: ignore[misc]
     """``mean_N(x) V + b + x U``."""
 
-    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
+    def projected(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
+        if isinstance(adjacency, Arcs):
+            near, own = together(x, self.lin_l.weight, self.lin_r.weight)
+            heard: Tensor = adjacency.means @ near + self.lin_l.bias + own
+            return heard
         near = x @ self.lin_l.weight.T
         sent: Tensor = self.propagate(adjacency, x=(near, near), size=None) + self.lin_l.bias + self.lin_r(x)
         return sent
@@ -55,7 +75,11 @@ class Sage(Projecting, SAGEConv):  # type: ignore[misc]
 class GraphSum(Projecting, GraphConv):  # type: ignore[misc]
     """``sum_N(x) V + b + x U``: GraphConv with its own aggregation, the sum."""
 
-    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
+    def projected(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
+        if isinstance(adjacency, Arcs):
+            near, own = together(x, self.lin_rel.weight, self.lin_root.weight)
+            heard: Tensor = adjacency.sums @ near + self.lin_rel.bias + own
+            return heard
         near = x @ self.lin_rel.weight.T
         near = self.propagate(adjacency, x=(near, near), edge_weight=None, size=None)
         sent: Tensor = near + self.lin_rel.bias + self.lin_root(x)

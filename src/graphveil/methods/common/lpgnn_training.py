@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.exchange.server import Server
-from graphveil.graph.layout import csr_tensor
-from graphveil.learn.backbones import as_lpgnn_builds
+from graphveil.learn.arcs import Arcs, Fixed
+from graphveil.learn.backbones import ON_ARCS, as_lpgnn_builds
 from graphveil.methods.common.backbone_training import NoisyLabels, descend, weights_of
 from graphveil.methods.common.denoise import forward_loss, kprop
 from graphveil.methods.common.network_predictor import parts_in_the_clear
@@ -55,8 +55,13 @@ class Epoch:
 
     def beats(self, best: Epoch, most: float) -> bool:
         """LPGNN's rule, with ``most`` the accuracy that the noise of the labels allows."""
-        better = self.loss < best.loss and best.validation < self.validation and best.training < self.training
-        return better and self.validation <= most and self.training <= SLACK * most
+        better = self.loss < best.loss and best.validation < self.validation
+        return better and self.validation <= most and rises(self.training, best.training, most)
+
+
+def rises(reached: float, before: float, most: float) -> bool:
+    """Whether a training accuracy lets its epoch be kept: known from the step itself, so that other epochs are not looked at."""
+    return before < reached <= SLACK * most
 
 
 class LpgnnTraining(PropagationOptions):
@@ -96,12 +101,14 @@ class LpgnnTraining(PropagationOptions):
         network = as_lpgnn_builds(self.backbone, x.shape[1], self.hidden, classes, self.dropout, seed)
         train, validation = map(torch.as_tensor, labels.learning_rows(server.masks))
         noise, heard = torch.as_tensor(labels.channel, dtype=torch.float32), torch.as_tensor(labels.reports)
-        edges = torch.from_numpy(np.ascontiguousarray(arcs))
+        pairs = torch.from_numpy(np.ascontiguousarray(arcs))
+        edges = Arcs.of(arcs, len(x)) if self.backbone in ON_ARCS else pairs
         objective = self._objective(matrix, labels.reports, noise, train)
         seen: list[Tensor] = []
+        ahead: list[Tensor] = []  # the first layer of the next epoch: inputs are whole, so that a look may share it
 
         def loss() -> Tensor:
-            logits: Tensor = network(x, edges)
+            logits: Tensor = network.above(ahead.pop() if ahead else network.first(x, edges), edges)
             seen[:] = [logits.detach()]
             found: Tensor = objective(logits)
             return found
@@ -114,17 +121,19 @@ class LpgnnTraining(PropagationOptions):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for number in descend(network, loss, self.epochs, self.learning_rate, self.weight_decay):
+                server.tell("epochs", number, self.epochs)
+                reached = accuracy(seen[0], train)
+                if best is not None and self.keep == "lpgnn" and not rises(reached, best.training, most):
+                    continue
                 network.eval()
+                ahead[:] = [network.first(x, edges)]
                 with torch.no_grad():
-                    logits = network(x, edges)
+                    logits = network.above(ahead[0], edges)
                     fallen = float(forward_loss(logits[validation], noise, heard[validation]))
-                found = Epoch(
-                    fallen, accuracy(logits, validation), accuracy(seen[0], train), logits.double().numpy(), number
-                )
+                found = Epoch(fallen, accuracy(logits, validation), reached, logits.double().numpy(), number)
                 least = best is None or found.loss < best.loss
                 if best is None or (least if self.keep == "loss" else found.beats(best, most)):
                     best = replace(found, weights=weights_of(network))
-                server.tell("epochs", number, self.epochs)
         assert best is not None  # there is at least one epoch
         return best, network.eval()
 
@@ -136,7 +145,7 @@ class LpgnnTraining(PropagationOptions):
             return lambda logits: forward_loss(logits[train], noise, heard)
         one_hot = np.eye(noise.shape[0])[np.maximum(reports, 0)] * (reports >= 0)[:, None]
         target = torch.as_tensor(kprop(matrix, one_hot, self.label_steps).argmax(axis=1))[train]
-        step = csr_tensor(matrix)
+        step = Fixed(matrix)
 
         def drop(logits: Tensor) -> Tensor:
             noisy = logits.softmax(dim=1) @ noise
