@@ -57,8 +57,16 @@ def dropout(values: Tensor, rate: float | None) -> Tensor:
         return torch.sparse_csr_tensor(*places, dropout(values.values(), rate), values.shape)
     cut = min(round(256 * rate), 255)
     coins = torch.empty((values.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    keep = coins.view(torch.uint8)[: values.numel()].view(values.shape) >= cut
-    return (values * keep).mul_(256 / (256 - cut))
+    heads = coins.view(torch.uint8)[: values.numel()].view(values.shape)
+    if values.requires_grad or values.dtype is not torch.float32:
+        return (values * (heads >= cut)).mul_(256 / (256 - cut))
+    from graphveil.learn.kernels import kept_where
+
+    kept = torch.empty(values.shape)
+    kept_where(
+        values.contiguous().view(-1).numpy(), heads.view(-1).numpy(), cut, 256 / (256 - cut), kept.view(-1).numpy()
+    )
+    return kept
 
 
 Builder = Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]
@@ -79,10 +87,10 @@ def _attention(operator: type[nn.Module]) -> Builder:
 def _builders() -> dict[str, Builder]:
     from torch_geometric import nn as pyg
 
-    from graphveil.learn.operators import Chebyshev, GraphSum, Sage, Sgc
+    from graphveil.learn.operators import Chebyshev, Gcn, GraphSum, Sage, Sgc
 
     return {
-        "gcn": _plain(pyg.GCNConv),
+        "gcn": _plain(Gcn),
         "sage": _plain(Sage),
         "gat": _attention(pyg.GATConv),
         "gatv2": _attention(pyg.GATv2Conv),
@@ -163,7 +171,10 @@ def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: flo
 
 
 class PrivateLayerFirst(nn.Module):
-    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20)."""
+    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20).
+
+    The private layer is told which vertices the inputs are of (None: all).
+    """
 
     def __init__(self, private: nn.Module, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
         super().__init__()
@@ -172,7 +183,8 @@ class PrivateLayerFirst(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         rate = self.rate if self.training else None
-        hidden = torch.relu(self.graph(dropout(self.private(x), rate), edge_index))
+        near = self.private(x, getattr(edge_index, "rows", None))
+        hidden = torch.relu(self.graph(dropout(near, rate), edge_index))
         logits: Tensor = self.last(dropout(torch.relu(self.dense(dropout(hidden, rate))), rate))
         return logits
 
