@@ -19,6 +19,7 @@ from graphveil.exchange.randomizers import (
     NeighbourReplacement,
     Piecewise,
     Rest,
+    checks,
 )
 from graphveil.exchange.randomizers.checks import reasons
 from graphveil.exchange.report import Report
@@ -149,3 +150,15 @@ def test_a_wide_sparse_report_is_checked_without_its_zeros(randomizer, monkeypat
     many = 10_000
     rows = sp.csr_matrix((np.full(many, 1e30), (np.arange(many), np.arange(many))), (many, 10**6))
     assert len(reasons(randomizer.check_report(rows, SLOTS))) == many
+
+
+def test_dense_reports_are_counted_as_sparse_ones_are(monkeypatch):
+    monkeypatch.setattr(checks, "BLOCK", 8)  # one row of five at a time
+    table = np.random.default_rng(0).integers(-2, 3, (7, 5)).astype(np.float64)
+    table[3, 2] = np.nan
+
+    def large(values):
+        return ~(np.abs(values) <= 1)
+
+    assert checks.counted(table, 5, large).tolist() == checks.counted(sp.csr_matrix(table), 5, large).tolist()
+    assert checks.counted(table, 4, large).tolist() == [0] * 7  # of another width: nothing is read

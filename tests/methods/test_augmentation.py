@@ -71,3 +71,14 @@ def test_training_lowers_the_bound_and_generated_neighbours_resemble_the_neighbo
 def test_a_graph_without_edges_generates_without_training():
     model = train_auto_encoder(ROWS, np.zeros((2, 0), dtype=np.int64), seed=0)
     assert np.isfinite(sums_of_neighbours(model, ROWS, 3, 0)).all()
+
+
+def test_reports_in_the_hundreds_train_as_those_of_unit_size():
+    """Small epsilons draw such numbers; in their own unit the first step overflows."""
+    coins = np.random.default_rng(3)
+    rows = coins.standard_normal((80, 200)).astype(np.float32)
+    rows /= np.sqrt(np.square(rows).mean())
+    ends = coins.integers(0, 80, (2, 600))
+    small, large = (train_auto_encoder(factor * rows, ends, 1, steps=30) for factor in (1, 400))
+    found = sums_of_neighbours(large, 400 * rows, 3, 0) / 400
+    assert np.allclose(found, sums_of_neighbours(small, rows, 3, 0), atol=1e-2)

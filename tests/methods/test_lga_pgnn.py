@@ -46,6 +46,19 @@ def test_every_backbone_learns_from_reports(graph, backbone):
     assert model.certificate.gaps == ()
 
 
+@pytest.mark.parametrize("mode", ["sound", "published"])
+def test_scores_of_training_are_those_of_the_network_that_is_kept(graph, mode):
+    split = random_split(graph.clone(), seed=2, fractions=(0.05, 0.1, 0.85))  # training sees a part of the graph only
+    model = gv.LgaPgnn(mode=mode, **QUICK).fit(split, AS_PUBLISHED, seed=1)
+    again = model.predictor.slot_scores()
+    assert np.allclose(model.predictor.scores, again, atol=1e-5) and np.ptp(again) > 0
+
+
+def test_reports_on_which_no_epoch_is_finite_are_an_error_and_no_guess(graph):
+    with pytest.raises(InputError, match="diverged on these reports"):
+        gv.LdpGnn(mode="published", learning_rate=1e9, **QUICK).fit(graph, AS_PUBLISHED, seed=1)
+
+
 def test_the_raw_reading_has_no_epsilon_and_the_certificate_says_why(graph):
     model = gv.LgaPgnn(mode="published", reading="raw", **QUICK).fit(graph, AS_PUBLISHED, seed=1)
     certificate = model.certificate

@@ -98,3 +98,11 @@ def test_lemma_5_the_error_of_the_mean_falls_with_the_root_of_the_neighbourhood(
     assert np.median(errors) == pytest.approx(
         np.sqrt(variance / neighbours) * 1.7, rel=0.5
     )  # and the bound's rate is real
+
+
+@pytest.mark.parametrize("rows", [[3], [0, 3, 4], [1, 2]])
+def test_some_vertices_have_the_numbers_they_have_among_all(model, rows):
+    found, some = layer(model, True).eval(), torch.tensor(rows)
+    assert torch.allclose(found(means()[some], some), found(means())[some], atol=1e-6)
+    with_grad = found.train()(means()[some], some)
+    assert with_grad.shape == (len(rows), 2) and with_grad.requires_grad

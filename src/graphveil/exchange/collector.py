@@ -91,7 +91,9 @@ class Collector:
             stacked = sp.vstack([sp.csr_matrix(report.values) for report in reports], format="csr")
             spread = sp.csr_matrix((np.ones(len(there)), (there, position)), (self.slots, stacked.shape[0]))
             return sp.csr_matrix(spread @ stacked.astype(np.float64))
-        stacked = np.concatenate([report.values for report in reports])
+        stacked = first if len(reports) == 1 else np.concatenate([report.values for report in reports])
+        if len(there) == self.slots:
+            return stacked[position]
         fill = -1 if self.rounds[name].part is Part.LABELS else 0
         found = np.full((self.slots, *stacked.shape[1:]), fill, dtype=stacked.dtype)
         found[there] = stacked[position]

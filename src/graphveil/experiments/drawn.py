@@ -9,7 +9,7 @@ from typing import Any
 from graphveil.experiments.expand import expand
 from graphveil.experiments.papers import Entry, Paper, Varied
 from graphveil.experiments.read import experiment_from
-from graphveil.experiments.reproduce import Kept
+from graphveil.experiments.reproduce import Kept, promised
 from graphveil.experiments.run import Run
 from graphveil.experiments.tables import Table, tables
 
@@ -37,8 +37,9 @@ def drawn_runs(
                 if data is not None and name not in data:
                     continue
                 given = {"delta": entry.deltas[name]} if name in entry.deltas else {}
-                graph = {"name": entry.same_as.get(name, name), "prepare": entry.prepare, "split": entry.split}
-                promise = varied.promise | {"epsilons": [epsilon]} | given
+                split = entry.splits.get(name, entry.split)
+                graph = {"name": entry.same_as.get(name, name), "prepare": entry.prepare, "split": split}
+                promise = promised(varied.promise, epsilon) | given
                 asked = experiment_from(body | {"data": [graph], "promises": [promise]}, f"{paper.key}.toml")
                 found.setdefault(varied.metric, []).extend(expand(asked))
     return found

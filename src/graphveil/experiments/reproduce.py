@@ -126,9 +126,7 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
         "options": column.options | {key: given[key] for key in column.takes if key in given},
     }
     epsilon = float(cell.epsilon or "inf")
-    promise = {key: epsilon if value == "epsilon" else value for key, value in column.promise.items()}
-    if promise["level"] not in ("none", "local"):
-        promise["epsilons"] = [epsilon]
+    promise = promised(column.promise, epsilon)
     if column.takes_delta and cell.dataset in entry.deltas:
         promise["delta"] = entry.deltas[cell.dataset]
     data = {
@@ -140,6 +138,12 @@ def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Colu
     body = {"name": f"{paper.key}/{entry.id}", "methods": [method], "data": [data], "promises": [promise]}
     body |= {"attacks": column.attacks} if column.attacks else {}
     return expand(experiment_from(body | {"seeds": seeds, "metrics": metrics}, f"{paper.key}.toml"))
+
+
+def promised(promise: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """The promise at this epsilon, which stands for every ``"epsilon"`` in it."""
+    found = {key: epsilon if value == "epsilon" else value for key, value in promise.items()}
+    return found if found["level"] in ("none", "local") else found | {"epsilons": [epsilon]}
 
 
 def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:

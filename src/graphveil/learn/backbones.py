@@ -1,7 +1,6 @@
 """Graph networks by name, two layers each, on PyG's operators: what methods train on a noisy, released or public graph.
 
-==============  =======================================================================================
-``gcn``         GCNConv, Kipf and Welling 2017
+==============  ================================================================================``gcn``         GCNConv, Kipf and Welling 2017
 ``sage``        SAGEConv (mean, root weight), Hamilton et al. 2017
 ``gat``         GATConv, 4 heads then 1, Velickovic et al. 2018
 ``gatv2``       GATv2Conv, 4 heads then 1, Brody et al. 2022
@@ -10,8 +9,7 @@
 ``cheb``        ChebConv of order 2, Defferrard et al. 2016
 ``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
 ``tag``         TAGConv with 3 hops, Du et al. 2017
-==============  =======================================================================================
-
+==============  ================================================================================
 Deeper ones, for local methods: dense layers at the end (:func:`with_dense_end`), or twice as many graph layers.
 """
 
@@ -63,8 +61,16 @@ def dropout(values: Tensor, rate: float | None) -> Tensor:
         return torch.sparse_csr_tensor(*places, dropout(values.values(), rate), values.shape)
     cut = min(round(256 * rate), 255)
     coins = torch.empty((values.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    keep = coins.view(torch.uint8)[: values.numel()].view(values.shape) >= cut
-    return (values * keep).mul_(256 / (256 - cut))
+    heads = coins.view(torch.uint8)[: values.numel()].view(values.shape)
+    if values.requires_grad or values.dtype is not torch.float32:
+        return (values * (heads >= cut)).mul_(256 / (256 - cut))
+    from graphveil.learn.kernels import kept_where
+
+    kept = torch.empty(values.shape)
+    kept_where(
+        values.contiguous().view(-1).numpy(), heads.view(-1).numpy(), cut, 256 / (256 - cut), kept.view(-1).numpy()
+    )
+    return kept
 
 
 Builder = Callable[[int, int, int], tuple[nn.Module, nn.Module | None]]
@@ -171,7 +177,10 @@ def twice_as_deep(name: str, width: int, hidden: int, classes: int, dropout: flo
 
 
 class PrivateLayerFirst(nn.Module):
-    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20)."""
+    """A private layer on (already averaged) inputs, one graph layer, then two dense layers with ReLU (LGA-PGNN, eq. 18-20).
+
+    The private layer is told which vertices the inputs are of (None: all).
+    """
 
     def __init__(self, private: nn.Module, graph: nn.Module, hidden: int, classes: int, dropout: float) -> None:
         super().__init__()
@@ -180,7 +189,8 @@ class PrivateLayerFirst(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         rate = self.rate if self.training else None
-        hidden = torch.relu(self.graph(dropout(self.private(x), rate), edge_index))
+        near = self.private(x, getattr(edge_index, "rows", None))
+        hidden = torch.relu(self.graph(dropout(near, rate), edge_index))
         logits: Tensor = self.last(dropout(torch.relu(self.dense(dropout(hidden, rate))), rate))
         return logits
 

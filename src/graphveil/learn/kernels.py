@@ -31,6 +31,14 @@ def adam_step(
         parameters[at] -= rate * (moment / (np.sqrt(square) + floor))
 
 
+@njit(cache=True, error_model="numpy")
+def kept_where(values: Any, coins: Any, least: int, scale: float, kept: Any) -> None:
+    """``kept = scale values`` where the coin is at least ``least``, else 0."""
+    factor = np.float32(scale)
+    for at in range(len(values)):
+        kept[at] = values[at] * factor if coins[at] >= least else np.float32(0.0)
+
+
 COLUMNS = 64  # taken at a time, so that what was just written is still in the cache
 
 

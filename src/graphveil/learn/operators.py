@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,15 +13,56 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from graphveil.learn.arcs import Arcs, together
 
 
-class Gcn(GCNConv):  # type: ignore[misc]
-    """``S x W + b``, S once for all epochs where arcs are given."""
+class Propagation(NamedTuple):
+    """GCN's matrix S and its transpose, on all vertices or on some ``rows`` of them."""
 
-    def forward(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
+    matrix: Tensor
+    transposed: Tensor
+    rows: Tensor | None = None
+
+
+class _Propagated(torch.autograd.Function):
+    """``S x`` where the transpose is at hand: torch would make it again in every backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor, transposed: Tensor) -> Tensor:
+        ctx.transposed = transposed
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transposed @ slopes[0], None, None
+
+
+class Gcn(GCNConv):  # type: ignore[misc]
+    """``S x U + b``: PyG's ``GCNConv``, which also takes S as it is, or arcs; where it sees one graph (``cached``), S is kept."""
+
+    _cached_edge_index: Propagation | None
+
+    def forward(self, x: Tensor, adjacency: Tensor | Propagation | Arcs) -> Tensor:
         if isinstance(adjacency, Arcs):
             heard: Tensor = adjacency.gcn @ self.lin(x) + self.bias
             return heard
-        found: Tensor = super().forward(x, adjacency)
-        return found
+        if isinstance(adjacency, Propagation):
+            known = adjacency
+        elif adjacency.layout is torch.strided or not self.cached:
+            found: Tensor = super().forward(x, adjacency)
+            return found
+        else:
+            if self._cached_edge_index is None:
+                matrix = gcn_norm(adjacency, None, len(x), dtype=x.dtype)[0]
+                self._cached_edge_index = Propagation(matrix, _transposed(matrix))
+            known = self._cached_edge_index
+        sent: Tensor = _Propagated.apply(self.lin(x), known.matrix, known.transposed)  # type: ignore[no-untyped-call]
+        shifted: Tensor = sent + self.bias
+        return shifted
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    """The transpose of a sparse matrix, by rows as well."""
+    columns = matrix.to_sparse_csc()
+    places = columns.ccol_indices(), columns.row_indices()
+    return torch.sparse_csr_tensor(*places, columns.values(), (matrix.shape[1], matrix.shape[0]))
 
 
 class Chebyshev(ChebConv):  # type: ignore[misc]

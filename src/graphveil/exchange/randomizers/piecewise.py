@@ -199,10 +199,13 @@ class Piecewise(SampledRows):
             yield from super().check_report(reports, slots)
             return
         yield from checks.numbers(reports, self.width)
-        owners, values = checks.filled(reports, self.width)
-        far = np.abs(values) > 1  # 0 never is
-        yield checks.some(owners, far & ~self.possible(values), reports), "a number that is never drawn"
-        yield checks.count_of(owners, far, reports) > self.m, f"more than {self.m} noisy numbers"
+
+        def never_drawn(values: Array) -> np.ndarray:
+            return np.asarray((np.abs(values) > 1) & ~self.possible(values))
+
+        yield checks.counted(reports, self.width, never_drawn) > 0, "a number that is never drawn"
+        far = checks.counted(reports, self.width, lambda values: np.abs(values) > 1)
+        yield far > self.m, f"more than {self.m} noisy numbers"
 
     def log_masses(self, values: Array, reports: Array) -> Array:
         return self.law.log_mass(self.scaled(values), reports)

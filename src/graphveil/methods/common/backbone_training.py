@@ -9,7 +9,7 @@ cross-entropy between softmax(KProp(p')) and argmax KProp(reports) (LPGNN). ``fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,9 @@ from torch import Tensor, nn
 from graphveil.errors import InputError
 from graphveil.exchange.server import Server
 from graphveil.learn.backbones import for_one_graph
-from graphveil.learn.graph_training import edges_for
+from graphveil.learn.fields import Field, field_of
+from graphveil.learn.graph_training import edges_for, gcn_matrix
+from graphveil.learn.operators import Gcn
 from graphveil.methods.common.denoise import forward_loss, kprop, normalised
 from graphveil.methods.common.reporting import TrainingOptions
 from graphveil.methods.options import Natural
@@ -62,10 +64,19 @@ def heard_rows(server: Server) -> Any:
 
 
 def descend(
-    network: nn.Module, loss: Callable[[], Tensor], epochs: int, learning_rate: float, weight_decay: float = 0.0
+    network: nn.Module,
+    loss: Callable[[], Tensor],
+    epochs: int,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    *,
+    fused: bool = False,
 ) -> Iterator[int]:
-    """One epoch after the other, and how many there were; whoever iterates may pause between two."""
-    optimizer = torch.optim.Adam(network.parameters(), learning_rate, weight_decay=weight_decay)
+    """One epoch after the other, and how many there were; whoever iterates may pause between two.
+
+    ``fused``: Adam in one pass over the weights, for networks that have millions.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), learning_rate, weight_decay=weight_decay, fused=fused)
     for epoch in range(1, epochs + 1):
         network.train()
         optimizer.zero_grad()
@@ -89,7 +100,8 @@ class Descent:
     """A training run that can be interrupted and taken up again; its dropout does not depend on the interruption."""
 
     steps: Iterator[int]
-    look: Callable[[], tuple[np.ndarray, float]]  # scores of every slot, and their loss on released validation labels
+    look: Callable[[], float]  # the loss on released validation labels
+    scored: Callable[[Mapping[str, np.ndarray]], np.ndarray]  # scores of every slot by a network with these weights
     epochs: int
     coins: Tensor  # state of the (public) coins of dropout
     tell: Callable[[str, int, int], None]
@@ -99,16 +111,19 @@ class Descent:
 
     def until(self, epoch: int) -> Fitted:
         """Train up to this epoch; the best so far."""
+        before = self.best
         with torch.random.fork_rng(devices=[]):
             torch.set_rng_state(self.coins)
             while self.epoch < min(epoch, self.epochs):
                 self.epoch = next(self.steps)
                 self.tell("epochs", self.epoch, self.epochs)
                 if self.epoch % LOOK_EVERY == 0 or self.epoch == self.epochs:
-                    scores, loss = self.look()
+                    loss = self.look()
                     if loss < self.best.validation_loss:
-                        self.best = Fitted(scores, loss, self.epoch, weights_of(self.network))
+                        self.best = Fitted(before.scores, loss, self.epoch, weights_of(self.network))
             self.coins = torch.random.get_rng_state()
+        if self.best is not before:
+            self.best = replace(self.best, scores=self.scored(self.best.weights))
         return self.best
 
 
@@ -129,22 +144,36 @@ class BackboneTraining(TrainingOptions):
     ) -> Descent:
         """Training on ``inputs`` over ``edge_index`` before its first epoch; released validation labels will choose an epoch."""
         classes = server.facts.classes
-        train, validation = map(torch.as_tensor, labels.learning_rows(server.masks))
+        train, validation = labels.learning_rows(server.masks)
         network = build(self.backbone, inputs.shape[1], self.hidden, classes, self.dropout, seed)
         noise = torch.as_tensor(labels.channel, dtype=torch.float32)
         objective = self._objective(edge_index, labels.reports, noise, train)
-        heard = torch.as_tensor(labels.reports)[validation]
-        x, edges = torch.as_tensor(inputs, dtype=torch.float32), edges_for(self.backbone, edge_index, len(inputs))
+        heard = torch.as_tensor(labels.reports[validation])
+        x = torch.as_tensor(inputs, dtype=torch.float32)
+        learned, looked = self._fields(network, edge_index, len(inputs), train, validation)
+        mine, theirs = learned.of(x), looked.of(x)
 
-        def look() -> tuple[np.ndarray, float]:
+        def look() -> float:
             network.eval()
             with torch.no_grad():
-                logits = network(x, edges)
-                return logits.double().numpy(), float(forward_loss(logits[validation], noise, heard))
+                return float(forward_loss(network(theirs, looked.edges)[looked.asked], noise, heard))
+
+        def scored(weights: Mapping[str, np.ndarray]) -> np.ndarray:
+            network.eval()
+            held = {name: torch.from_numpy(value) for name, value in weights.items()}
+            with torch.no_grad():
+                everybody = x, edges_for(self.backbone, edge_index, len(inputs))
+                logits: Tensor = torch.func.functional_call(network, held, everybody)
+            return np.asarray(logits.double().numpy())
+
+        def loss() -> Tensor:
+            logits: Tensor = network(mine, learned.edges)
+            return objective(logits if self._everybody else logits[learned.asked])
 
         return Descent(
-            descend(network, lambda: objective(network(x, edges)), self.epochs, self.learning_rate, self.weight_decay),
+            descend(network, loss, self.epochs, self.learning_rate, self.weight_decay),
             look,
+            scored,
             self.epochs,
             torch.Generator().manual_seed(seed).get_state(),
             server.tell,
@@ -152,14 +181,31 @@ class BackboneTraining(TrainingOptions):
             network,
         )
 
+    @property
+    def _everybody(self) -> bool:
+        """Whether the loss asks for the logits of all: labels that are propagated do."""
+        return self.loss == "drop" and self.label_steps > 0
+
+    def _fields(
+        self, network: nn.Module, edge_index: np.ndarray, nodes: int, train: np.ndarray, validation: np.ndarray
+    ) -> tuple[Field, Field]:
+        """Whom the network must see to learn from ``train``, and whom to look at ``validation``: others than GCN see all."""
+        if self.backbone != "gcn":
+            edges = edges_for(self.backbone, edge_index, nodes)
+            return Field(None, edges, torch.as_tensor(train)), Field(None, edges, torch.as_tensor(validation))
+        matrix, layers = gcn_matrix(edge_index, nodes), sum(isinstance(one, Gcn) for one in network.modules())
+        some = np.arange(nodes) if self._everybody else train
+        return field_of(matrix, some, layers), field_of(matrix, validation, layers)
+
     def _objective(
-        self, edge_index: np.ndarray, reports: np.ndarray, noise: Tensor, train: Tensor
+        self, edge_index: np.ndarray, reports: np.ndarray, noise: Tensor, train: np.ndarray
     ) -> Callable[[Tensor], Tensor]:
-        heard = torch.as_tensor(reports)[train]
+        """Of the logits of ``train``; where labels are propagated, of everybody's."""
+        heard = torch.as_tensor(reports[train])
         if self.loss == "plain":
-            return lambda logits: nn.functional.cross_entropy(logits[train], heard)
-        if self.loss == "forward" or self.label_steps == 0:
-            return lambda logits: forward_loss(logits[train], noise, heard)
+            return lambda logits: nn.functional.cross_entropy(logits, heard)
+        if not self._everybody:
+            return lambda logits: forward_loss(logits, noise, heard)
         matrix = normalised(edge_index, len(reports), self_loops=False)
         one_hot = np.eye(noise.shape[0])[np.maximum(reports, 0)] * (reports >= 0)[:, None]
         target = torch.as_tensor(kprop(matrix, one_hot, self.label_steps).argmax(axis=1))[train]

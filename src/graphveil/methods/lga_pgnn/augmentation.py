@@ -16,7 +16,14 @@ from graphveil.methods.common.backbone_training import descend
 from graphveil.methods.common.denoise import normalised
 from graphveil.privacy.noise import Array
 
-STEPS, PAIRS, LEARNING_RATE = 300, 256, 1e-3  # of training: batches of so many neighbouring pairs
+STEPS, PAIRS, LEARNING_RATE = 150, 64, 2e-3  # of training: batches of so many neighbouring pairs
+
+
+def linear(layers: nn.Sequential, number: int) -> nn.Linear:
+    """The linear layer at this place."""
+    layer = layers[number]
+    assert isinstance(layer, nn.Linear)
+    return layer
 
 
 class NeighbourAutoEncoder(nn.Module):
@@ -40,6 +47,15 @@ class NeighbourAutoEncoder(nn.Module):
         bound: Tensor = (divergence + 0.5 * (rebuilt - pair).square().sum(dim=1)).mean()
         return bound
 
+    def in_units_of(self, unit: float) -> None:
+        """The same auto-encoder for reports that are so many times as large."""
+        first, last = linear(self.decoder, 0), linear(self.decoder, 2)
+        with torch.no_grad():
+            linear(self.encoder, 0).weight.div_(unit)
+            first.weight[:, : first.in_features - self.latent].div_(unit)
+            last.weight.mul_(unit)
+            last.bias.mul_(unit)
+
     def generate(self, condition: Tensor, spark: Tensor) -> Tensor:
         """Neighbours of vertices with these reports, z from the prior."""
         made: Tensor = self.decoder(torch.hstack([condition, spark]))
@@ -47,9 +63,14 @@ class NeighbourAutoEncoder(nn.Module):
 
 
 def train_auto_encoder(columns: Array, edge_index: np.ndarray, seed: int, steps: int = STEPS) -> NeighbourAutoEncoder:
-    """Fit the auto-encoder to random neighbouring pairs of reports; all its coins are public and come from ``seed``."""
+    """Fit the auto-encoder to random neighbouring pairs of reports; all its coins are public and come from ``seed``.
+
+    Reports of more than unit size (small epsilons have numbers in the hundreds) are divided by it, and the weights then
+    multiplied back: in their own unit exp(log-variance) overflows in the first step.
+    """
     coins = torch.Generator().manual_seed(seed)
     rows, ends = torch.as_tensor(columns, dtype=torch.float32), torch.as_tensor(edge_index)
+    unit = max(1.0, float(rows.square().mean().sqrt()))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = NeighbourAutoEncoder(rows.shape[1])
@@ -58,10 +79,11 @@ def train_auto_encoder(columns: Array, edge_index: np.ndarray, seed: int, steps:
         senders, receivers = ends[:, torch.randint(ends.shape[1], (PAIRS,), generator=coins)]
         condition = rows[receivers]
         spark = torch.randn(PAIRS, model.latent, generator=coins)
-        return model.loss((condition + rows[senders]) / 2, condition, spark)
+        return model.loss((condition + rows[senders]) / (2 * unit), condition / unit, spark)
 
-    for _ in descend(model, loss, steps if ends.shape[1] else 0, LEARNING_RATE):
+    for _ in descend(model, loss, steps if ends.shape[1] else 0, LEARNING_RATE, fused=True):
         pass
+    model.in_units_of(unit)
     return model
 
 

@@ -92,9 +92,11 @@ class ReportGnn(TrainingOptions, LocalMethod):
         labels = NoisyLabels.heard(server)
         seed = int(server.coins.integers(2**31))
         best = BackboneTraining.of(self).start(server, inputs, edges, labels, seed, build).until(self.epochs)
+        if not best.weights:
+            raise InputError(f"{self.name} diverged on these reports: no epoch has a finite loss; lower learning_rate")
         facts = {"validation_loss": best.validation_loss, "epoch": best.epoch, "classes": server.facts.classes}
         unbounded = any(one.part is Part.FEATURES and one.randomizer.unbounded for one in server.rounds.values())
-        return ReportGnnPredictor(
+        found = ReportGnnPredictor(
             facts,
             options=self,
             weights=best.weights,
@@ -104,6 +106,8 @@ class ReportGnn(TrainingOptions, LocalMethod):
             clear=(*parts_in_the_clear(server.promise), *([Part.FEATURES.value] if unbounded else [])),
             random=not self.reads_features,
         )
+        found.scores = best.scores  # what the network said of every slot in the epoch that was kept
+        return found
 
     def restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Predictor:
         from graphveil.methods.lga_pgnn.predictor import KIND, ReportGnnPredictor
