@@ -30,7 +30,7 @@ from randomgen import AESCounter
 from graphveil.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
-    from graphveil.privacy.samplers import Stream
+    from graphveil.privacy.words import Stream
 
 GRID_BITS = 40
 ERROR = 1e-13  # relative, of the probability of every number that is drawn
@@ -275,7 +275,7 @@ class Noise:
     @property
     def _words(self) -> Stream:
         """Secret 64-bit words of this process; to be taken under its lock."""
-        from graphveil.privacy.samplers import Stream
+        from graphveil.privacy.words import Stream
 
         source = self._generator.bit_generator
         if self._held is None:

@@ -23,17 +23,16 @@ Tests recompute P(k) from the tables as they are: ``tests/privacy/test_samplers.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
+
+from graphveil.privacy.words import WORDS, Stream, fill_words
 
 CELL_BITS, INDEX_BITS = 33, 11
 KEEP_BITS, ACCEPT_BITS = (
@@ -47,22 +46,6 @@ TAIL_DIGITS = 50
 BLOCK = 1 << 14  # words that are made at a time: they stay in the cache
 
 Array = NDArray[np.float64]
-Words = NDArray[np.uint64]
-
-
-class Stream:
-    """Secret 64-bit words of a bit generator; ``address``, ``state``: its C function and that one's argument, for loops."""
-
-    def __init__(self, source: Any) -> None:
-        self.address: Any = ctypes.cast(source.ctypes.next_uint64, ctypes.c_void_p).value
-        self.state: Any = source.ctypes.state_address
-        self.lock = source.lock
-        self._source = source  # its state must live as long as the addresses
-
-    def __call__(self, number: int) -> Words:
-        drawn = np.empty(number, dtype=np.uint64)
-        fill_words(self.address, self.state, drawn)
-        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +56,8 @@ class Table:
     """
 
     scale: float
-    keep: Words
-    more: Words
+    keep: WORDS
+    more: WORDS
     other: NDArray[np.uint16]
     cells: int
 
@@ -131,11 +114,13 @@ def laplace_table(scale: float) -> Table:
 def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
     """Fill ``out`` with N(0, scale^2) in whole numbers of cells; ``cell`` is a power of two."""
     table, place, at, end = gaussian_table(scale / cell), 0, 0, 0
-    batch, proposals, odd = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK), np.empty(BLOCK + 8, dtype=np.uint8)
+    batch, proposals = np.empty(BLOCK, dtype=np.uint64), np.empty(BLOCK)
+    open_, odd = np.empty(BLOCK, dtype=np.uint8), np.zeros(BLOCK + 1, dtype=np.int64)
     while place < len(out):
         place, at, end, tail = _gaussian(
             words.address,
             words.state,
+            words.memory,
             batch,
             at,
             end,
@@ -148,6 +133,7 @@ def draw_gaussian(scale: float, cell: float, out: Array, words: Stream) -> None:
             out,
             place,
             proposals,
+            open_,
             odd,
         )
         if tail and place < len(out):
@@ -197,25 +183,6 @@ def _shows(chance: float, words: Stream) -> bool:
     return int(words(1)[0]) >> 1 < below
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _call(context: Any, address: Any, state: Any) -> Any:
-    """The C function at ``address`` of one pointer, with ``state``: how bit generators of numpy hand out their words."""
-
-    def built(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(64)
-        function = builder.inttoptr(arguments[0], ir.FunctionType(word, [pointer]).as_pointer())
-        return builder.call(function, [builder.inttoptr(arguments[1], pointer)])
-
-    return types.uint64(types.intp, types.intp), built
-
-
-@njit(cache=True)
-def fill_words(address: int, state: int, out: Any) -> None:
-    """Fill ``out`` from a bit generator: what ``random_raw`` does, in half the time."""
-    for at in range(len(out)):
-        out[at] = _call(address, state)  # type: ignore[call-arg]
-
-
 @njit(cache=True)
 def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
     """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
@@ -251,11 +218,11 @@ def _accepted(words: Any, word: Any, at: Any, a: Any) -> Any:
     return further < (below - whole) * 9007199254740992.0, at + 1
 
 
-# Nearly every word is a number by itself: these are made in two passes without a branch, and copied; `odd` marks the others.
+# Nearly every word is a number by itself: these are made in two passes without a branch, and copied; `odd` lists the others.
 
 
 @njit(cache=True)
-def _choose(words: Any, end: int, keep: Any, other: Any, entries: Any, odd: Any) -> None:
+def _choose(words: Any, end: int, keep: Any, other: Any, entries: Any, open_: Any) -> None:
     """The entry that every word leads to, and whether it takes a further word to tell."""
     for at in range(end):
         chosen, low = words[at] >> np.uint64(53), (words[at] >> np.uint64(42)) & np.uint64(1023)
@@ -264,12 +231,11 @@ def _choose(words: Any, end: int, keep: Any, other: Any, entries: Any, odd: Any)
             low >= kept
         )  # all bits or none: a branch would be guessed wrong half of the time
         entries[at] = np.float64(np.int64(chosen ^ ((chosen ^ np.uint64(other[chosen])) & gone)))
-        odd[at] = low == kept
-    odd[end : end + 8] = 1
+        open_[at] = low == kept
 
 
 @njit(cache=True)
-def _propose(words: Any, end: int, scale: float, cell: float, cells: int, entries: Any, odd: Any) -> None:
+def _propose(words: Any, end: int, scale: float, cell: float, cells: int, entries: Any, open_: Any) -> None:
     """The number of every word in place of its entry, and whether it takes more than this word to accept it."""
     half, beyond = 0.5 / scale / scale, np.float64(cells)
     for at in range(end):
@@ -277,14 +243,25 @@ def _propose(words: Any, end: int, scale: float, cell: float, cells: int, entrie
         beside = np.float64(np.int64((word >> np.uint64(9)) & np.uint64((1 << 33) - 1)))
         a = beside * (beside + 2.0 * near) * half
         bits, k = np.float64(np.int64(word & np.uint64(511))), near + beside
-        odd[at] |= (entries[at] == beyond) | (bits >= (1.0 - a) * 512.0 - 1.0) | (k == 0.0)
+        open_[at] |= (entries[at] == beyond) | (bits >= (1.0 - a) * 512.0 - 1.0) | (k == 0.0)
         entries[at] = (-k if (word >> np.uint64(52)) & np.uint64(1) else k) * cell
+
+
+@njit(cache=True)
+def _listed(open_: Any, end: int, odd: Any) -> None:
+    """Where ``open_`` is set, in order, and then ``end``."""
+    count = 0
+    for at in range(end):
+        odd[count] = at
+        count += open_[at]
+    odd[count] = end
 
 
 @njit(cache=True)
 def _gaussian(
     address: int,
     state: int,
+    memory: Any,
     words: Any,
     at: int,
     end: int,
@@ -297,27 +274,24 @@ def _gaussian(
     out: Any,
     place: int,
     proposals: Any,
+    open_: Any,
     odd: Any,
 ) -> tuple[int, int, int, int]:
     """Fill ``out`` from ``place`` on with words from ``at`` on; stops where a number beyond the table is due, with its sign."""
     half = 0.5 / scale / scale
     while True:
-        last = end - SPARE
+        last, listed = end - SPARE, 0
         while place < len(out) and at < last:
-            if not odd[at]:
-                if at + 8 <= last and place + 8 <= len(out):
-                    taken = 0
-                    for step in range(8):
-                        taken += odd[at + step]
-                    if not taken:
-                        for step in range(8):
-                            out[place + step] = proposals[at + step]
-                        place += 8
-                        at += 8
-                        continue
-                out[place] = proposals[at]
-                place += 1
-                at += 1
+            while odd[listed] < at:
+                listed += 1
+            plain = min(odd[listed], last) - at
+            if plain > 0:
+                plain = min(plain, len(out) - place)
+                made, taken = proposals[at : at + plain], out[place : place + plain]
+                for step in range(len(taken)):  # over slices, so that it is compiled to moves of many
+                    taken[step] = made[step]
+                place += plain
+                at += plain
                 continue
             word = words[at]
             at += 1
@@ -340,9 +314,10 @@ def _gaussian(
         if place == len(out):
             return place, at, end, 0
         at, end = 0, min(len(out) - place + (len(out) - place) // 24 + 8, BLOCK)
-        fill_words(address, state, words[:end])
-        _choose(words, end, keep, other, proposals, odd)
-        _propose(words, end, scale, cell, cells, proposals, odd)
+        fill_words(address, state, memory, words[:end])
+        _choose(words, end, keep, other, proposals, open_)
+        _propose(words, end, scale, cell, cells, proposals, open_)
+        _listed(open_, end, odd)
 
 
 @njit(cache=True)
