@@ -1,6 +1,7 @@
 """Graph networks by name, two layers each, on PyG's operators: what methods train on a noisy, released or public graph.
 
-==============  ================================================================================``gcn``         GCNConv, Kipf and Welling 2017
+==============  =======================================================================================
+``gcn``         GCNConv, Kipf and Welling 2017
 ``sage``        SAGEConv (mean, root weight), Hamilton et al. 2017
 ``gat``         GATConv, 4 heads then 1, Velickovic et al. 2018
 ``gatv2``       GATv2Conv, 4 heads then 1, Brody et al. 2022
@@ -9,7 +10,7 @@
 ``cheb``        ChebConv of order 2, Defferrard et al. 2016
 ``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
 ``tag``         TAGConv with 3 hops, Du et al. 2017
-==============  ================================================================================
+==============  =======================================================================================
 Deeper ones, for local methods: dense layers at the end (:func:`with_dense_end`), or twice as many graph layers.
 """
 
