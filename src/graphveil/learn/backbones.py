@@ -11,6 +11,7 @@
 ``sgc``         SGConv with 2 hops: one linear layer, Wu et al. 2019
 ``tag``         TAGConv with 3 hops, Du et al. 2017
 ==============  =======================================================================================
+
 Deeper ones, for local methods: dense layers at the end (:func:`with_dense_end`), or twice as many graph layers.
 """
 
