@@ -166,7 +166,7 @@ def _train(method: str, path: Path) -> dict[str, Any]:
     import graphveil as gv
     from graphveil.graph.data.load import load_folder
     from graphveil.graph.validate import validate
-    from graphveil.learn.engine.local import threads_given
+    from graphveil.learn.engine.threads import threads_given
     from graphveil.methods.registry import build
     from graphveil.privacy.promise import Promise
 

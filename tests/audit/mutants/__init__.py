@@ -213,6 +213,7 @@ MUTANTS = (
         long_steps,
         RECORD,
         "choices",
+        "by chance, the audit of seed 0 keeps the same weights on all data; those of seeds 1, 2, 3 and 5 see it, 4 does not",
     ),
     Mutant(
         "mode chosen on true labels", CENTRAL, central.mode_chosen_on_true_labels, choosing_ballot, RECORD, "choices"

@@ -1,11 +1,11 @@
 """Writes the rows of ``docs/results/mutants.jsonl``: which check of the suite and of ``graphveil audit`` catches each mutant.
 
-    python -m tests.audit.mutants.table [--out docs/results/mutants.jsonl]
+    python -m tests.audit.mutants.table [--out docs/results/mutants.jsonl] [--missing]
     graphveil report docs/results                                             # makes the page of them
 
 Every mutant is audited as ``graphveil audit`` would, with fewer draws and without the one-run audit; mutants of the accounting
 also against the cross-checks of ``graphveil audit --all``. Ends with an error if a mutant that should be seen is not, or a
-healthy method is called violated.
+healthy method is called violated. ``--missing`` keeps the rows that are there and adds those that are in the list and not there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from graphveil.audit import audit_method
 from graphveil.audit.accountants import cross_checks
 from graphveil.audit.result import Audit
 from graphveil.experiments.audits import WORST_CASES
-from graphveil.experiments.export import write_rows
+from graphveil.experiments.export import read_rows, write_rows
 from graphveil.experiments.mutant_table import HEALTHY, MUTANT
 from graphveil.experiments.run import promise_fields
 from graphveil.experiments.summary import PARTS
@@ -68,8 +68,10 @@ def row(kind: str, mutant: Mutant, label: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def mutants(missed: list[str]) -> Iterator[dict[str, Any]]:
+def mutants(missed: list[str], there: Collection[str]) -> Iterator[dict[str, Any]]:
     for mutant in MUTANTS:
+        if f"{MUTANT}/{mutant.name}" in there:
+            continue
         with mutant.plant():
             seen = seen_by_the_audit(mutant)
         if bool(seen) == bool(mutant.unseen):
@@ -79,10 +81,12 @@ def mutants(missed: list[str]) -> Iterator[dict[str, Any]]:
         yield row(MUTANT, mutant, mutant.name, details=details)
 
 
-def healthy(missed: list[str]) -> Iterator[dict[str, Any]]:
+def healthy(missed: list[str], there: Collection[str]) -> Iterator[dict[str, Any]]:
     """Every method and promise of the list without a bug, over ten seeds."""
     chosen = {f"{mutant.method.__name__}, {mutant.promise}": mutant for mutant in MUTANTS}
     for label, mutant in chosen.items():
+        if f"{HEALTHY}/{label}" in there:
+            continue
         violated = [s for s in SEEDS if audited(mutant.method(), mutant.promise, mutant.samples, s).violated]
         missed += [f"{label}, seed {seed}" for seed in violated]
         yield row(HEALTHY, mutant, label, metrics={"audits": len(SEEDS), "violated": len(violated)})
@@ -91,10 +95,16 @@ def healthy(missed: list[str]) -> Iterator[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/mutants.jsonl"))
-    out = parser.parse_args().out
+    parser.add_argument("--missing", action="store_true")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     missed: list[str] = []
-    write_rows([*mutants(missed), *healthy(missed)], out)
+    kept = read_rows(asked.out) if asked.missing else []
+    there = {row["id"] for row in kept}
+    rows = [*kept, *mutants(missed, there), *healthy(missed, there)]
+    order = [mutant.name for mutant in MUTANTS]
+    place = lambda row: (row["kind"] == HEALTHY, order.index(row["label"]) if row["label"] in order else 0)
+    write_rows(sorted(rows, key=place), asked.out)
     if missed:
         sys.exit(f"not as the list says: {', '.join(missed)}")
 

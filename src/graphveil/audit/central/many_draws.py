@@ -17,7 +17,7 @@ release. What is not found is one number of a wide table, all others being right
 
 *Blocks.* Graphs of millions are worked on in blocks (``graph/blocks.py``), and noise that is drawn block by block from keys or
 counters of which two are equal has the right law in every release of one block. So every mechanism that adds noise also draws
-one table of more than two blocks of records: its numbers must not depend on each other at any distance.
+one column for more than two blocks of records: its numbers must not depend on each other at any distance.
 
 A check of one release fails without cause with probability at most ``statistics.drawn.RATE``, however many numbers it has; a
 release with added noise has two such checks, a wide one three.
@@ -128,8 +128,8 @@ def _wrong_part(mechanism: Any, clean: Any, draws: int, noise: Noise) -> Iterato
 
 
 def _wrong_blocks(mechanism: Any, noise: Noise) -> Iterator[str]:
-    """What is wrong with the noise of one table of more than two blocks of records."""
-    clean = np.zeros((2 * SIZE + SIZE // 2, 2))
+    """What is wrong with the noise of one column for more than two blocks of records."""
+    clean = np.zeros(2 * SIZE + SIZE // 2)
     residual = mechanism.added.residual(clean, mechanism.apply(clean, noise))
     found = lag_p_values(normal_scores(residual, mechanism.added.distribution))
     yield from _implausible({"its numbers come again at some distance: blocks share noise": found})
