@@ -1,6 +1,7 @@
 """Roster from data to certificate: the conditions of its review, one test each (19: ``tests/attacks/test_lists.py``)."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from graphveil.audit.central.neighbours import everybody_changed, worst_case_gra
 from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph import Lists
+from graphveil.graph.blocks import Block
 from graphveil.graph.validate import validate
 from graphveil.learn.grids import coefficient_grain
 from graphveil.methods.roster import Roster
@@ -459,6 +461,19 @@ def test_nobody_but_labelled_people_gives_a_plan_without_rows():
 def test_an_odd_number_of_steps_is_refused():
     with pytest.raises(InputError, match="even number"):
         Roster(steps=5).plan(FACTS, RECORD)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_records_are_kept_ready_only_where_there_is_room_and_never_leave_their_process(data, room):
+    graph = validate(data)
+    labelled = np.flatnonzero(graph.masks["train"] | graph.masks["calibration"])
+    sums = Sums(graph, labelled, np.zeros(graph.features), 1, room)
+    first, again = (sums.gradient(some_model(graph), MIXED).flat() for _ in range(2))
+    assert np.array_equal(first, again) and len(sums._reader._kept) == (1 if room else 0)
+    sent = pickle.loads(pickle.dumps(sums._reader))
+    assert not sent._kept and np.array_equal(sent.wanted, sums._reader.wanted)
+    block = Block(graph, slice(0, graph.nodes))
+    assert np.array_equal(sent(block).x.values, sums._reader(block).x.values) and not sent._kept
 
 
 def test_lists_keep_no_entry_of_their_owner():
