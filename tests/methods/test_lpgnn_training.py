@@ -73,7 +73,7 @@ def test_both_readings_learn_from_wide_reports():
 
 def test_a_text_reading_keeps_out_degrees_and_a_code_reading_writes_over(graph):
     heard = {}
-    for reading in ("code", "text"):
+    for reading in ("code", "text", "listening"):
 
         class Watched(type(gv.GraphPrivatizer(mode="published"))):
             def arcs(self, server, rows):
@@ -85,6 +85,7 @@ def test_a_text_reading_keeps_out_degrees_and_a_code_reading_writes_over(graph):
     assert np.array_equal(np.bincount(heard["text"][1], minlength=400), degrees)
     owners = np.bincount(heard["code"][0], minlength=400)
     assert np.all(owners <= degrees) and owners.sum() < degrees.sum()
+    assert np.array_equal(heard["listening"], np.unique(heard["code"][::-1], axis=1))
 
 
 @pytest.mark.parametrize("keep", ["lpgnn", "loss"])

@@ -52,7 +52,7 @@ def gap_table(paper: Paper, entry: Entry, found: Reproduction, rows: Iterable[Ma
         doubt = " (the printed number is doubtful)" if cell.suspicious else ""
         body.append((cell.dataset, cell.setting, printed, shown, f"{apart:+.1f}", str(len(gaps)), told + doubt))
     head = ("data", "setting", "printed", "published mode", "difference", "networks", "verdict")
-    notes = (
+    notes: tuple[str, ...] = (
         f"mean over networks of accuracy without edge privacy ({entry.gap.without}) minus with it, each a mean over seeds; "
         f"± is the standard deviation over networks; a gap agrees within {TOLERANCE:g} points",
         f"{UNPROVED} the promise does not hold: known gaps, or no finite bound",

@@ -132,13 +132,15 @@ class PublishedListMethod(PublishedPropagatedMethod):
 
     Args:
         reading: ``code`` (the released code: an owner is heard by the contacts of its list, and a contact that is named twice
-            counts once) or ``text`` (everybody hears the contacts of their own list, as often as they are named, so its length
-            is what it was).
+            counts once), ``text`` (everybody hears the contacts of their own list, as often as they are named, so its length
+            is what it was) or ``listening`` (as ``code``, but everybody hears the contacts of their own list).
     """
 
-    reading: Literal["code", "text"] = "code"
+    reading: Literal["code", "text", "listening"] = "code"
 
     def arcs(self, server: Server, rows: Any) -> np.ndarray:
         lists = self.reported_lists(server, rows)
         pairs = np.stack([lists.targets, lists.owners])
-        return np.unique(pairs[::-1], axis=1) if self.reading == "code" else pairs
+        if self.reading == "text":
+            return pairs
+        return np.unique(pairs[::-1] if self.reading == "code" else pairs, axis=1)

@@ -28,8 +28,8 @@ class PublishedGraphPrivatizer(PublishedListMethod):
 
     Args:
         reading: ``code`` (see :class:`NeighbourReplacement`; v is heard by the contacts it reports, and a true contact that
-            comes later in the list takes back an equal replacement) or ``text`` (equations (3) and (4); v hears the contacts it
-            reports, as often as they were drawn, so out-degrees stay).
+            comes later in the list takes back an equal replacement), ``text`` (equations (3) and (4); v hears the contacts it
+            reports, as often as they were drawn, so out-degrees stay) or ``listening`` (as ``code``, but v hears them).
         metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share
             nothing; in the released code the distance itself, so that the least similar pass.
         alpha, threshold: of the similarity; the paper's alpha = 0 is alpha = 1 in the formula of the released code.
@@ -52,7 +52,7 @@ class PublishedGraphPrivatizer(PublishedListMethod):
             Metric(self.metric),
             self.alpha,
             self.threshold,
-            Reading(self.reading),
+            Reading.TEXT if self.reading == "text" else Reading.CODE,
         )
         if promise.features is not Openness.RAW and promise.features is not Openness.WITHHELD:
             bits = self.randomizer(facts, promise.share(Part.FEATURES))
