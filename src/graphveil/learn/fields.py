@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graph.layout import csr_tensor
+from graphveil.learn.arcs import Arcs
 from graphveil.learn.operators import Propagation
 
 WORTH = 0.7  # share of the vertices from which on everybody is seen
@@ -25,7 +26,7 @@ class Field:
     """The vertices that are seen (None: all), S among them, and where among them those are that were asked for."""
 
     rows: Tensor | None
-    edges: Propagation | Tensor
+    edges: Propagation | Tensor | Arcs
     asked: Tensor
 
     def of(self, x: Tensor) -> Tensor:
