@@ -15,10 +15,11 @@ from graphveil.learn import engine
 from graphveil.learn.engine.local import Local
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.dp_mlp import DpMlp
+from graphveil.methods.roster import Roster
 from graphveil.privacy.promise import KNeighborLevel, NodeLevel
 from tests.audit.mutants.blocks import a_repeated_part_counts_twice, blocks_share_noise
 
-METHODS = [DpMlp(steps=4), Ballot(steps=4, combiner_steps=4, assume="homophilous", least_votes=0.5)]
+METHODS = [DpMlp(steps=4), Ballot(steps=4, combiner_steps=4, assume="homophilous", least_votes=0.5), Roster(steps=4)]
 RECORD = NodeLevel(4.0, 1e-4)
 
 

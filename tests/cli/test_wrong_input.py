@@ -154,7 +154,7 @@ WRONG = {
     "compare --methods lpgnn --data graph.npz --level local --labels-epsilon x": "--labels-epsilon takes numbers",
     "reproduce gapp": "known are: dpar",
     "report none.jsonl --out x.html": "give a store of 'graphveil sweep'",
-    "bench speed": "Known are: dp-gradients, end-to-end, aggregate",
+    "bench speed": "Known are: dp-gradients, scale, end-to-end, aggregate",
 }
 SPECIFICATION = "name: {}\nmethods: [{}]\ndata: [graph.npz]\npromises: [{{level: node}}]\nepsilons: [1]\nseeds: 1\n"
 

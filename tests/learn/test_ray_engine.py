@@ -31,6 +31,7 @@ NODES, BLOCK = 20_000, 1500
 METHODS = [  # all that run in blocks
     gv.DpMlp(steps=5),
     gv.Ballot(steps=5, combiner_steps=5, publish="noisy", release_accuracy=True),
+    gv.Roster(steps=4),
 ]
 PROMISE = gv.NodeLevel(8.0)
 

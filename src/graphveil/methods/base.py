@@ -170,7 +170,7 @@ class PrivateMethod(Options):
         if not self.in_blocks(promise):
             raise InputError(
                 f"{self.name} ({self.mode}) does not run in blocks at level {promise.level} with these options: leave "
-                "--engine ray out, or take ballot or dp-mlp at node level"
+                "--engine ray out, or take roster, ballot or dp-mlp at node level"
             )
 
     def arrange(self, graph: Graph) -> Graph:
