@@ -29,6 +29,7 @@ PAGES = (
     "docs/budget.md",
     "docs/choosing.md",
     "docs/bank.md",
+    "docs/scale.md",
 )
 MAY_STOP = """
 graphveil() {  # audit: 1 says that a violation was found; train: 3 says that a round is still to be answered

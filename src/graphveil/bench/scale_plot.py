@@ -31,7 +31,10 @@ def draw(result: dict[str, Any], path: Path) -> Path:
             for line in lines:
                 _curve(axes, curve_of(_of(trained, line), name), name, measure, line)
             axes.set_xscale("log", base=2)
-            axes.set_yscale("log", base=2)
+            if measure == "fit":
+                axes.set_yscale("log", base=2)
+            else:
+                axes.set_ylim(bottom=0)
             values = sorted({row[name] for line in lines for row in curve_of(_of(trained, line), name)})
             axes.set_xticks(values, [_short(value) for value in values])
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
