@@ -12,11 +12,9 @@ import pytest
 
 import graphveil as gv
 from graphveil.errors import InputError
-from graphveil.graph import powerlaw_sbm
-from graphveil.graph.data.splits import random_split
 from graphveil.graph.folder import open_folder, save_folder
-from graphveil.graph.validate import validate
 from graphveil.learn import engine
+from tests.stored import generated, in_folders
 
 NODES = 3000
 PROMISES = {"record": gv.NodeLevel(8.0), "k-neighbor": gv.KNeighborLevel(2, 8.0)}
@@ -24,18 +22,12 @@ PROMISES = {"record": gv.NodeLevel(8.0), "k-neighbor": gv.KNeighborLevel(2, 8.0)
 
 @pytest.fixture(scope="module")
 def graph():
-    data = random_split(powerlaw_sbm(3, nodes=NODES, features=6, classes=4, homophily=0.9), 1, (0.5, 0.2, 0.3))
-    data.x = data.x.float()
-    return validate(data)
+    return generated(NODES)
 
 
 @pytest.fixture(scope="module")
 def folders(graph, tmp_path_factory):
-    """The graph in 1, 3 and 16 blocks."""
-    found = {blocks: tmp_path_factory.mktemp("folders") / str(blocks) for blocks in (1, 3, 16)}
-    for blocks, folder in found.items():
-        save_folder(graph, folder, blocks)
-    return found
+    return in_folders(graph, tmp_path_factory.mktemp)
 
 
 @pytest.mark.parametrize("promise", PROMISES)

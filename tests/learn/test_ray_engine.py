@@ -14,16 +14,14 @@ import pytest
 import graphveil as gv
 from graphveil.audit.central.conformance import check_private_method
 from graphveil.errors import GraphveilError, InputError, PrivacyError
-from graphveil.graph import powerlaw_sbm
-from graphveil.graph.data.splits import random_split
 from graphveil.graph.folder import open_folder, save_folder
-from graphveil.graph.validate import validate
 from graphveil.learn import engine
 from graphveil.learn.engine.cluster import joined
 from graphveil.learn.engine.local import Local
 from graphveil.learn.engine.ray import Ray, _added, _answer, _sorted
 from graphveil.privacy.noise import Noise
 from tests.cli.conftest import graphveil as graphveil
+from tests.stored import generated, in_folders
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
 
@@ -38,17 +36,12 @@ PROMISE = gv.NodeLevel(8.0)
 
 @pytest.fixture(scope="module")
 def graph():
-    data = random_split(powerlaw_sbm(3, nodes=NODES, features=6, classes=4, homophily=0.9), 1, (0.5, 0.2, 0.3))
-    data.x = data.x.float()
-    return validate(data)
+    return generated(NODES)
 
 
 @pytest.fixture(scope="module")
 def folders(graph, tmp_path_factory):
-    found = {blocks: tmp_path_factory.mktemp("folders") / str(blocks) for blocks in (1, 3, 16)}
-    for blocks, folder in found.items():
-        save_folder(graph, folder, blocks)
-    return found
+    return in_folders(graph, tmp_path_factory.mktemp)
 
 
 @pytest.fixture(scope="module", autouse=True)
