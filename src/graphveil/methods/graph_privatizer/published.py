@@ -27,9 +27,10 @@ class PublishedGraphPrivatizer(PublishedListMethod):
     lists, so no client runs it, and it has no finite epsilon. With raw edges this is LPGNN as published.
 
     Args:
-        reading: ``code`` (see :class:`NeighbourReplacement`; v is heard by the contacts it reports, and a true contact that
-            comes later in the list takes back an equal replacement), ``text`` (equations (3) and (4); v hears the contacts it
-            reports, as often as they were drawn, so out-degrees stay) or ``listening`` (as ``code``, but v hears them).
+        reading: ``listening`` (v hears the contacts it reports, which comes nearest to print), ``code`` (the released code: v is
+            heard by them) or ``text`` (equations (3) and (4), and v hears the contacts it reports as often as they were drawn, so
+            out-degrees stay). Under the first two a true contact that comes later in the list takes back an equal replacement
+            (:class:`NeighbourReplacement`).
         metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share
             nothing; in the released code the distance itself, so that the least similar pass.
         alpha, threshold: of the similarity; the paper's alpha = 0 is alpha = 1 in the formula of the released code.
@@ -39,6 +40,7 @@ class PublishedGraphPrivatizer(PublishedListMethod):
     gaps = gaps("graph-privatizer")
     reads_everybody = True
 
+    reading: Literal["code", "text", "listening"] = "listening"
     strategy: Literal["t", "m"] = "t"
     metric: Literal["cosine", "euclidean"] = "cosine"
     alpha: Annotated[float, Range(0, 1)] = 0.0
