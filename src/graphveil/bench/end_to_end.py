@@ -2,7 +2,7 @@
 
 One thread; data are loaded before the clock starts, the peers' features already dense; a run is everything from there to
 predictions for all nodes, calibration included. Ours has compiled its kernels before, in a run with another promise. Settings
-of both sides were chosen on seeds 0 to 2; seeds from 20 on are for the claim.
+of both sides were chosen on seeds 0 to 5; seeds from 30 on are for the claim (20 to 22 were, for other settings of our DPDGC).
 Both sides promise the same: ``record`` adjacency, zero-out, the same epsilon and delta, nothing chosen on validation labels.
 What nevertheless differs is in ``DIFFERENCES`` and in the report.
 """
@@ -18,12 +18,12 @@ from graphveil.bench.machine import machine, one_thread, version
 from graphveil.errors import InputError
 from graphveil.progress import Progress, silent
 
-FIRST_SEED = 20
+FIRST_SEED = 30
 CLIPPING = ("ghost", "hooks")
 EPOCHS = {"gap": 10, "dpdgc": 10}
 RATES = {"gap": 3e-3, "dpdgc": 3e-3}
 MOST = 25
-OURS: dict[str, dict[str, Any]] = {"gap": {}, "dpdgc": {"code_steps": 150}}  # everything else by default
+OURS: dict[str, dict[str, Any]] = {"gap": {}, "dpdgc": {"code_steps": 250}}  # everything else by default
 TARGETS = {"peer_over_ours": 10.0, "accuracy_gain": 0.0}
 EVERYWHERE = (
     "the peer's noise comes from torch's ordinary generator and is neither rounded nor checked; "
@@ -40,7 +40,7 @@ DIFFERENCES = {
 def run(
     data: str | Callable[[int], Any] = "facebook-pages",
     epsilon: float = 8.0,
-    seeds: Sequence[int] = (20, 21, 22),
+    seeds: Sequence[int] = (30, 31, 32),
     peer_seeds: Sequence[int] | None = None,
     methods: Sequence[str] = ("gap", "dpdgc"),
     clipping: str = "ghost",
