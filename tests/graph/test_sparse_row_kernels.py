@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.graph.rows import SparseRows
-from graphveil.learn import MLP, clipped_gradient_sum
-from graphveil.learn.kernels import COLUMNS, unit_columns
+from graphveil.learn import MLP, Network, clipped_gradient_sum
+from graphveil.learn.kernels import unit_rows
+from graphveil.learn.modules import Linear, LinearByInput
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 8])
@@ -24,6 +25,9 @@ def test_a_small_batch_of_wide_rows_has_the_products_of_the_dense_matrix(width):
     total = torch.ones(width, 200, dtype=torch.float64)
     rows.turned_product(gradient, total)
     np.testing.assert_allclose(total.numpy(), gradient.numpy().T @ dense, atol=1e-13)
+    by_columns = torch.ones(200, width, dtype=torch.float64)
+    rows.turned_product(gradient, by_columns.T)
+    np.testing.assert_allclose(by_columns.numpy().T, total.numpy(), atol=1e-13)
 
 
 def test_clipped_sums_are_the_same_on_either_way_and_in_a_used_buffer():
@@ -38,10 +42,29 @@ def test_clipped_sums_are_the_same_on_either_way_and_in_a_used_buffer():
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("columns", [1, COLUMNS, 2 * COLUMNS + 3])
-def test_every_column_gets_norm_one_and_an_empty_one_stays_empty(columns):
-    weight = np.random.default_rng(0).normal(size=(5, columns))
-    weight[:, 0] = 0.0
-    expected = weight / np.maximum(np.linalg.norm(weight, axis=0), 1e-12)
-    unit_columns(weight, 1e-12)
+class OneLayer(Network):
+    def forward(self, inputs, apply):
+        return apply(self.layers[0], inputs)
+
+
+@pytest.mark.parametrize("filled", [0.03, 0.6])
+def test_a_layer_by_input_has_the_outputs_and_gradients_of_any_other(filled):
+    rng = np.random.default_rng(4)
+    dense = np.where(rng.random((9, 300)) < filled, rng.normal(size=(9, 300)), 0.0)
+    labels, plain = rng.integers(0, 3, 9), OneLayer([Linear(300, 3)]).initialise(rng)
+    turned = OneLayer([LinearByInput(300, 3)]).load(plain.state())
+    assert not turned.layers[0].weight.is_contiguous() and turned.layers[0].weight.T.is_contiguous()
+    for inputs in (SparseRows(sp.csr_matrix(dense)), torch.from_numpy(dense)):
+        torch.testing.assert_close(turned(inputs), plain(inputs), rtol=1e-12, atol=1e-12)
+        expected, found = (
+            network.layers[0].views(clipped_gradient_sum(network, inputs, labels, 0.3)) for network in (plain, turned)
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_every_row_gets_norm_one_and_an_empty_one_stays_empty():
+    weight = np.random.default_rng(0).normal(size=(130, 5))
+    weight[0] = 0.0
+    expected = weight / np.maximum(np.linalg.norm(weight, axis=1, keepdims=True), 1e-12)
+    unit_rows(weight, 1e-12)
     np.testing.assert_allclose(weight, expected, rtol=1e-14)

@@ -134,11 +134,13 @@ class SparseRows:
         return tensor(product)
 
     def turned_product(self, gradient: Tensor, out: Tensor) -> None:
-        """Write ``gradient.T @ X`` into ``out`` of shape ``(k, d)``."""
-        from graphveil.graph.kernels.sparse_rows import turned_product
+        """Write ``gradient.T @ X`` into ``out`` of shape ``(k, d)``, which may lie by columns."""
+        from graphveil.graph.kernels.sparse_rows import product_by_columns, turned_product
 
-        values = self.values
-        turned_product(values.indptr, values.indices, values.data, gradient.numpy(force=True), out.numpy())
+        values, total = self.values, out.numpy()
+        by_rows = total.flags.c_contiguous
+        product, target = (turned_product, total) if by_rows else (product_by_columns, total.T)
+        product(values.indptr, values.indices, values.data, gradient.numpy(force=True), target)
 
     def transpose_matmul(self, gradient: Tensor) -> Tensor:
         if not self._columns:  # about twice as fast as multiplying by the CSC view, every step

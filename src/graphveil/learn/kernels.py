@@ -39,27 +39,13 @@ def kept_where(values: Any, coins: Any, least: int, scale: float, kept: Any) -> 
         kept[at] = values[at] * factor if coins[at] >= least else np.float32(0.0)
 
 
-COLUMNS = 64  # taken at a time, so that what was just written is still in the cache
-
-
 @njit(cache=True, error_model="numpy")
-def unit_columns(weight: Any, least: float) -> None:
-    """Every column of ``weight`` to norm 1, in place; shorter ones than ``least`` count as this long."""
-    squares = np.empty(COLUMNS)
-    for start in range(0, weight.shape[1], COLUMNS):
-        _unit_block(weight, start, min(start + COLUMNS, weight.shape[1]), least, squares)
-
-
-@njit(cache=True, error_model="numpy")
-def _unit_block(weight: Any, start: int, stop: int, least: float, squares: Any) -> None:
-    squares[:] = 0.0
+def unit_rows(weight: Any, least: float) -> None:
+    """Every row of ``weight`` to norm 1, in place; shorter ones than ``least`` count as this long."""
     for row in range(len(weight)):
-        part = weight[row, start:stop]
+        part, square = weight[row], 0.0
         for at in range(len(part)):
-            squares[at] += part[at] * part[at]
-    for at in range(stop - start):
-        squares[at] = 1 / max(np.sqrt(squares[at]), least)
-    for row in range(len(weight)):
-        part = weight[row, start:stop]
+            square += part[at] * part[at]
+        factor = 1 / max(np.sqrt(square), least)
         for at in range(len(part)):
-            part[at] *= squares[at]
+            part[at] *= factor

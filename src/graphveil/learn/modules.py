@@ -79,6 +79,15 @@ class Linear:
         return f"Linear({self.inputs} -> {self.outputs}{'' if self.has_bias else ', no bias'})"
 
 
+class LinearByInput(Linear):
+    """A layer whose weights lie by input, so that a batch of wide sparse rows reads and writes whole stretches of memory."""
+
+    def views(self, vector: Tensor) -> tuple[Tensor, Tensor | None]:
+        end = self.start + self.outputs * self.inputs
+        weight = vector[self.start : end].view(self.inputs, self.outputs).T
+        return weight, vector[end : end + self.outputs] if self.has_bias else None
+
+
 Apply = Callable[[Linear, Block], Tensor]
 
 

@@ -1,8 +1,8 @@
-"""Products of a few sparse rows with a matrix stored by columns of the result.
+"""Products of a few sparse rows with a matrix, as it is stored.
 
 A batch of rows of a wide sparse matrix meets few of its columns. SciPy would copy the whole weight to turn it and make a whole
-matrix of the product; these loops read and write only what the batch meets. One column of the result at a time, so that the part
-of the weight that is read stays in the cache.
+matrix of the product; these loops read and write only what the batch meets. Where the weight lies by columns of the
+result, one of these at a time, so that the part of the weight that is read stays in the cache.
 """
 
 from __future__ import annotations
@@ -36,6 +36,18 @@ def turned_product(indptr: Any, indices: Any, data: Any, gradient: Any, out: Any
             factor = gradient[row, column]
             for at in range(indptr[row], indptr[row + 1]):
                 part[indices[at]] += data[at] * factor
+
+
+@njit(cache=True)
+def product_by_columns(indptr: Any, indices: Any, data: Any, gradient: Any, out: Any) -> None:
+    """``out = X.T @ gradient`` for X in CSR, ``gradient`` of shape (n, k) and ``out`` of shape (d, k)."""
+    out[:] = 0.0
+    for row in range(len(gradient)):
+        part = gradient[row]
+        for at in range(indptr[row], indptr[row + 1]):
+            factor, target = data[at], out[indices[at]]
+            for column in range(len(part)):
+                target[column] += factor * part[column]
 
 
 @njit(cache=True)

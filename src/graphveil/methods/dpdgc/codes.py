@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from graphveil.graph import Lists, SparseRows
-from graphveil.learn import Inputs, Linear, Network
-from graphveil.learn.kernels import unit_columns
-from graphveil.learn.modules import Apply
+from graphveil.learn import Inputs, Network
+from graphveil.learn.kernels import unit_rows
+from graphveil.learn.modules import Apply, LinearByInput
 
 
 class CodeNetwork(Network):
@@ -31,7 +31,7 @@ class CodeNetwork(Network):
     def __init__(
         self, nodes: int, width: int, classes: int, coins: np.random.Generator, norm: float | None = 1.0
     ) -> None:
-        super().__init__([Linear(nodes, width)])
+        super().__init__([LinearByInput(nodes, width)])
         self._norm = norm
         wide = max(width, classes)
         orthonormal = np.linalg.qr(coins.normal(size=(wide, wide)))[0][:width, :classes]
@@ -46,14 +46,14 @@ class CodeNetwork(Network):
     def normalise(self) -> None:
         """Every node's code to its norm, as the paper constrains it; the trained vector is changed in place."""
         if self._norm is not None:
-            unit_columns(self.layers[0].weight.numpy(), 1e-12)
+            unit_rows(self.layers[0].weight.numpy().T, 1e-12)
             if self._norm != 1:
                 self.layers[0].weight.mul_(self._norm)
 
     @property
     def codes(self) -> np.ndarray:
         """W, one row per node."""
-        return np.ascontiguousarray(self.layers[0].weight.numpy().T)
+        return self.layers[0].weight.numpy().T.copy()
 
     @property
     def offset(self) -> np.ndarray:
