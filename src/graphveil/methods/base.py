@@ -234,7 +234,7 @@ class PrivateMethod(Options):
         tape: Tape | None,
         following: Following,
     ) -> Model:
-        curator = self.curator(graph, plan, Noise(seed), ledger, tape)
+        curator = self.curator(graph, plan, Noise(seed, engine.threads()), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         if following.taken is None:
             predictor = self.learn(curator, coins, progress or silent)
