@@ -17,7 +17,7 @@ from graphveil.methods.ballot import Ballot
 from graphveil.methods.dp_mlp import DpMlp
 from graphveil.methods.roster import Roster
 from graphveil.privacy.promise import KNeighborLevel, NodeLevel
-from tests.audit.mutants.blocks import a_repeated_part_counts_twice, blocks_share_noise
+from tests.audit.mutants.blocks import a_repeated_part_counts_twice, blocks_share_noise, chunks_share_counters
 
 METHODS = [DpMlp(steps=4), Ballot(steps=4, combiner_steps=4, assume="homophilous", least_votes=0.5), Roster(steps=4)]
 RECORD = NodeLevel(4.0, 1e-4)
@@ -100,12 +100,13 @@ def test_a_part_that_counts_twice_shows_where_the_graph_is_cut_and_nowhere_else(
             assert worst() > 1.9
 
 
-def test_noise_that_blocks_share_is_seen_by_nothing_but_a_table_of_several_blocks():
+@pytest.mark.parametrize("shared", [blocks_share_noise, chunks_share_counters])
+def test_noise_that_blocks_share_is_seen_by_nothing_but_a_table_of_several_blocks(shared):
     """No release of a small graph has two blocks: each has its law, and only the wide table tells."""
     method = DpMlp(steps=4)
     data, _ = awkward_graph(method)
     plan = method.plan(method.facts(data), example_promise(RECORD.guarantee, 12))
-    with blocks_share_noise():
+    with shared():
         run = Recording(method, plan, data, 0)
         run.run(data, run.recorder)
         found = list(many_draws(run, 2000))

@@ -95,8 +95,16 @@ def test_a_method_that_needs_the_whole_graph_says_so(folders):
         gv.Ballot().fit(stored, gv.EdgeLevel(8.0))
 
 
+def without_digests(folder):
+    """The folder as earlier versions wrote it: it does not say how its parts must look."""
+    head = json.loads((folder / "graph.json").read_text())
+    assert set(head.pop("digests")) == set(head["parts"])
+    (folder / "graph.json").write_text(json.dumps(head))
+
+
 def broken(folder, column, value):
-    """The folder with this column of its last part exchanged."""
+    """The folder with this column of its last part exchanged, and without digests, which would tell before anything else does."""
+    without_digests(folder)
     path = sorted(folder.glob("records-*.parquet"))[-1]
     table = pq.read_table(path)
     table = table.set_column(table.column_names.index(column), column, value(table[column].combine_chunks()))
@@ -140,7 +148,16 @@ def test_what_is_wrong_in_a_folder_is_one_clear_line(graph, tmp_path, wrong):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"classes": "x"}, {"features": None}, {"directed": "yes"}, {"notes": 5}, {"notes": [5]}, {"class_names": ["a"]}],
+    [
+        {"classes": "x"},
+        {"features": None},
+        {"directed": "yes"},
+        {"notes": 5},
+        {"notes": [5]},
+        {"class_names": ["a"]},
+        {"digests": 5},
+        {"digests": {"a": "b"}},
+    ],
     ids=str,
 )
 def test_a_head_that_says_nonsense_is_one_clear_line(graph, tmp_path, wrong):
@@ -153,6 +170,7 @@ def test_a_head_that_says_nonsense_is_one_clear_line(graph, tmp_path, wrong):
 
 def test_an_empty_row_group_is_nobody(graph, tmp_path):
     save_folder(graph, tmp_path / "f", 3)
+    without_digests(tmp_path / "f")
     path = next((tmp_path / "f").glob("records-*.parquet"))
     table = pq.read_table(path)
     with pq.ParquetWriter(path, table.schema) as writer:
@@ -164,13 +182,72 @@ def test_an_empty_row_group_is_nobody(graph, tmp_path):
     assert np.array_equal(model.weights, expected.weights)
 
 
-def test_a_part_that_changes_while_it_is_read_is_refused(graph, tmp_path):
+def one_number_changed(path):
+    """The same layout, writer and settings, and one feature of one person other than it was; never the largest or smallest."""
+    table = pq.read_table(path)
+    x = table["x"].combine_chunks()
+    values = x.flatten().to_numpy().copy()
+    values[np.argsort(values)[len(values) // 2]] += np.float32(1e-3)
+    table = table.set_column(
+        table.column_names.index("x"), table.schema.field("x"), pa.FixedSizeListArray.from_arrays(pa.array(values), 6)
+    )
+    with pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=["kind", "label"]) as writer:
+        writer.write_table(table, row_group_size=len(table))
+
+
+def written_again(path):
+    """The same records by the same program."""
+    table = pq.read_table(path)
+    with pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=["kind", "label"]) as writer:
+        writer.write_table(table, row_group_size=len(table))
+
+
+CHANGES = {
+    "fewer rows": lambda path: pq.write_table(pq.read_table(path).slice(0, 7), path),
+    "one number": one_number_changed,
+    "written again": written_again,
+    "no footer": lambda path: path.write_bytes(b"PAR1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("old", [False, True], ids=["with digests", "of an earlier version"])
+def test_a_part_that_changes_after_it_was_opened_is_refused(graph, tmp_path, change, old):
     save_folder(graph, tmp_path / "f", 1)
+    if old:
+        without_digests(tmp_path / "f")
     stored = open_folder(tmp_path / "f")
-    path = next((tmp_path / "f").glob("records-*.parquet"))
-    pq.write_table(pq.read_table(path).slice(0, 7), path)
-    with pytest.raises(InputError, match="was changed"):
+    CHANGES[change](next((tmp_path / "f").glob("records-*.parquet")))
+    with pytest.raises(InputError, match="was changed after it was opened"):
         gv.DpMlp().fit(stored, gv.NodeLevel(8.0))
+
+
+@pytest.mark.parametrize("change", ["one number", "written again"])
+def test_a_part_that_is_not_as_it_was_written_is_refused_when_the_folder_is_opened(graph, tmp_path, change):
+    save_folder(graph, tmp_path / "f", 1)
+    assert open_folder(tmp_path / "f").nodes == NODES
+    path = next((tmp_path / "f").glob("records-*.parquet"))
+    CHANGES[change](path)
+    with pytest.raises(InputError, match=f"{path.name} is not as it was written") as told:
+        open_folder(tmp_path / "f")
+    assert "\n" not in str(told.value)
+
+
+def test_a_folder_of_an_earlier_version_opens(graph, tmp_path):
+    save_folder(graph, tmp_path / "f", 1)
+    without_digests(tmp_path / "f")
+    one_number_changed(next((tmp_path / "f").glob("records-*.parquet")))
+    assert open_folder(tmp_path / "f").nodes == NODES
+
+
+def test_equal_records_have_digests_that_tell_nothing(graph, tmp_path):
+    """Whoever guesses all records cannot check the guess by the public head: every file is marked at random."""
+    heads = []
+    for name in ("f", "g"):
+        save_folder(graph, tmp_path / name, 2)
+        heads.append(json.loads((tmp_path / name / "graph.json").read_text()))
+    first, second = (set(head["digests"].values()) for head in heads)
+    assert heads[0]["parts"] == heads[1]["parts"] and not first & second
 
 
 def test_no_block_outlives_its_turn(folders):

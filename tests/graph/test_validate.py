@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphveil.errors import DataWarning, InputError
-from graphveil.graph import DenseRows, SparseRows
+from graphveil.graph import DenseRows, Graph, SparseRows
 from graphveil.graph.layout import csr_tensor, scipy_features
-from graphveil.graph.validate import validate
+from graphveil.graph.lists import Lists
+from graphveil.graph.validate import check_graph, validate
+from graphveil.methods.base import PrivateMethod
+from graphveil.methods.dp_mlp import DpMlp
+from graphveil.methods.gap import Gap
+from graphveil.privacy.ledger import Ledger
+from graphveil.privacy.promise import NodeLevel
 
 
 def quietly(data: Data, **options: object):
@@ -141,6 +149,81 @@ def test_duplicate_arcs_and_self_loops_are_removed_with_a_warning(small: Data) -
     small.edge_index = torch.cat([small.edge_index, torch.tensor([[0, 3], [1, 3]])], dim=1)
     with pytest.warns(DataWarning, match=r"removed duplicate arcs and self-loops \(for the operator only"):
         assert validate(small).lists.arcs == 10
+
+
+def csr(rows: list[list[int]], values: list[list[float]], columns: int) -> sp.csr_matrix:
+    """Entries as they stand, doubles and all."""
+    starts = np.cumsum([0, *map(len, rows)])
+    return sp.csr_matrix((np.concatenate(values), np.concatenate(rows).astype(np.int32), starts), (len(rows), columns))
+
+
+TWICE = csr([[0, 0], [1], [0, 1], [], [0], [1], [0]], [[1, 1], [2], [1, 1], [], [3], [1], [1]], 2)
+
+
+def test_features_that_data_store_twice_are_added_up(small: Data) -> None:
+    """To the norm as well: of two squares it would be less than what products add."""
+    small.x = torch.sparse_csr_tensor(
+        torch.from_numpy(TWICE.indptr), torch.from_numpy(TWICE.indices), torch.from_numpy(TWICE.data), (7, 2)
+    )
+    for x in (small.x, torch.sparse_coo_tensor([[0, 0, 1], [0, 0, 1]], [1.0, 1.0, 2.0], (7, 2))):
+        small.x = x
+        rows = quietly(small).rows
+        assert rows.squared_norms()[:2].tolist() == [4.0, 4.0] and rows.values.has_canonical_format
+
+
+LISTS = [[1, 2], [0, 2], [0, 1, 3], [2, 4], [3], [], []]
+BY_HAND: dict[str, tuple[Callable[[Graph], Graph], str]] = {
+    "a contact twice": (
+        lambda graph: replace(graph, lists=hand_made([[1, 2], [0, 2, 2], *LISTS[2:]])),
+        r"graph.lists has node 1 twice in the list of node 2: make",
+    ),
+    "a contact twice, not in a row": (
+        lambda graph: replace(graph, lists=hand_made([*LISTS[:3], [2, 4, 2], *LISTS[4:]])),
+        r"node 3 twice in the list of node 2",
+    ),
+    "oneself": (
+        lambda graph: replace(graph, lists=hand_made([*LISTS[:5], [5], []])),
+        r"graph.lists has node 5 in its own list",
+    ),
+    "a stranger": (lambda graph: replace(graph, lists=hand_made([*LISTS[:6], [9]])), r"no valid CSR matrix"),
+    "too few lists": (lambda graph: replace(graph, lists=Lists(sp.csr_matrix((6, 6), dtype=bool))), r"7 rows, 6 lists"),
+    "a feature twice": (
+        lambda graph: replace(graph, rows=SparseRows(TWICE)),
+        r"graph.rows has column 0 of row 0 twice: merge",
+    ),
+}
+
+
+def hand_made(rows: list[list[int]]) -> Lists:
+    return Lists(csr(rows, [[True] * len(row) for row in rows], len(rows)))
+
+
+@pytest.mark.parametrize("defect", BY_HAND)
+@pytest.mark.parametrize("method", [DpMlp(), Gap()], ids=lambda method: method.name)
+def test_a_graph_made_by_hand_in_which_somebody_counts_twice_is_refused_before_anything_is_spent(
+    small: Data, defect: str, method: PrivateMethod
+) -> None:
+    spoil, message = BY_HAND[defect]
+    graph, ledger = quietly(small), Ledger()
+    with pytest.raises(InputError) as caught:
+        method.fit(spoil(graph), NodeLevel(4.0, 1e-4), ledger=ledger)
+    assert re.search(message, str(caught.value)) and "\n" not in str(caught.value)
+    assert not ledger.entries
+
+
+def test_graphs_made_by_hand_are_taken_where_everybody_counts_once(small: Data) -> None:
+    graph, unsorted = quietly(small), sp.csr_matrix(quietly(small).rows.values.numpy())
+    for row in range(7):
+        span = slice(unsorted.indptr[row], unsorted.indptr[row + 1])
+        unsorted.indices[span], unsorted.data[span] = unsorted.indices[span][::-1], unsorted.data[span][::-1]
+    for fine in (graph, replace(graph, lists=hand_made(LISTS)), replace(graph, rows=SparseRows(unsorted))):
+        assert check_graph(fine) is fine
+
+
+def test_a_contact_that_is_listed_twice_would_move_sums_by_more_than_their_sensitivity() -> None:
+    """Lemma M has 1; node 0 lists node 1 twice and has weight 2^(-1/2)."""
+    lists = hand_made([[], [0, 0]])
+    assert np.linalg.norm(lists.aggregate(lists.split_messages(np.array([[1.0], [0.0]])))) > 1.4
 
 
 def test_unlabelled_nodes_in_masks_are_warned_about_and_masks_stay_public(small: Data) -> None:

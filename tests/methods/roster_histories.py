@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from graphveil.graph.blocks import Block
-from graphveil.learn.grid_rows import DenseGridRows, grid_rows
+from graphveil.learn.grid_rows import DenseGridRows, SparseGridRows, grid_rows
 from graphveil.learn.grids import row_bits
 from graphveil.methods.common.own_predictor import _sum_of_unit_rows
 from graphveil.methods.roster import Roster
@@ -91,14 +92,22 @@ class Free:
 
 
 def rows_on_grid(world: World, centre: np.ndarray) -> np.ndarray:
-    """The rows as the code reads them, each within a step of what the recipe says."""
+    """The rows as the code reads them, each within a step of what the recipe says; 1/distance steps where rows are sparse."""
     everybody = np.arange(len(world.y))
     bits = row_bits(len(everybody))
     rows = grid_rows(Block(world.graph, slice(0, len(everybody))), everybody, centre, bits)
-    assert isinstance(rows, DenseGridRows)
-    ideal = np.array([Reading(world, centre, 1).features(i) for i in everybody])
-    assert np.all(np.abs(rows.values - ideal) <= 1.001 * 2.0**-bits)
-    return rows.values.astype(np.float64)
+    plain = Reading(world, centre, 1)
+    ideal, step = np.array([plain.features(i) for i in everybody]), np.full((len(everybody), 1), 2.0**-bits)
+    if world.sparse:
+        assert isinstance(rows, SparseGridRows)
+        entries = sp.csr_matrix((rows.values, rows.columns, rows.starts), shape=world.x.shape).toarray()
+        found = rows.scales[:, None] * (entries - rows.middle) * 2.0**-bits
+        step = step * 4 * math.sqrt(world.x.shape[1]) * rows.scales[:, None]  # s multiplies what is rounded
+    else:
+        assert isinstance(rows, DenseGridRows)
+        found = rows.values.astype(np.float64)
+    assert np.all(np.abs(found - ideal) <= 1.001 * step)
+    return found
 
 
 def moved(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, float]:

@@ -10,9 +10,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 import torch
 
-from graphveil.graph import DenseRows, Graph, Lists
+from graphveil.graph import DenseRows, Graph, Lists, SparseRows
 
 KINDS = ("train", "calibration", "query", "other")
 LABELLED = KINDS[:2]
@@ -20,19 +22,21 @@ LABELLED = KINDS[:2]
 
 @dataclass(frozen=True)
 class World:
-    """Features, labels (-1: none), raw arcs as pairs (who lists, who is listed), public kinds."""
+    """Features, labels (-1: none), raw arcs as pairs (who lists, who is listed), public kinds; ``sparse``: as stored."""
 
     x: np.ndarray
     y: np.ndarray
     arcs: tuple[tuple[int, int], ...]
     kinds: tuple[str, ...]
     classes: int
+    sparse: bool = False
 
     @property
     def graph(self) -> Graph:
         masks = {kind: np.array([k == kind for k in self.kinds]) for kind in KINDS[:3]}
         lists = Lists.from_edge_index(np.array(self.arcs, dtype=np.int64).reshape(-1, 2).T, len(self.y))
-        return Graph(DenseRows(torch.from_numpy(self.x)), self.y, lists, masks, self.classes)
+        rows = SparseRows(sp.csr_matrix(self.x)) if self.sparse else DenseRows(torch.from_numpy(self.x))
+        return Graph(rows, self.y, lists, masks, self.classes)
 
     @property
     def labelled(self) -> np.ndarray:
@@ -156,9 +160,11 @@ def rows_up_to(table: np.ndarray, most: float) -> np.ndarray:
     return table * np.minimum(1.0, most / np.maximum(norms, 1e-300))
 
 
-def random_world(rng: np.random.Generator, classes: int | None = None, symmetric: bool | None = None) -> World:
+def random_world(
+    rng: np.random.Generator, classes: int | None = None, symmetric: bool | None = None, people: int | None = None
+) -> World:
     """Few people: hubs, empty and repeated lists, self-loops, absent slots, missing labels, directed or not."""
-    n, width = int(rng.integers(3, 9)), int(rng.integers(1, 4))
+    n, width = people or int(rng.integers(3, 9)), int(rng.integers(1, 4))
     classes = classes or int(rng.integers(2, 4))
     matrix = rng.random((n, n)) < rng.choice([0.15, 0.5, 0.9])
     if rng.random() < 0.3:
@@ -174,3 +180,14 @@ def random_world(rng: np.random.Generator, classes: int | None = None, symmetric
     y = np.where(rng.random(n) < 0.15, -1, rng.integers(0, classes, n) * int(rng.random() < 0.8))
     kinds = tuple(str(kind) for kind in rng.choice(KINDS, n, p=(0.4, 0.2, 0.25, 0.15)))
     return World(x, y.astype(np.int64), tuple(arcs), kinds, classes)
+
+
+def sparse_world(rng: np.random.Generator, people: int | None = None) -> World:
+    """As :func:`random_world`, with more features, of which most are 0, in sparse rows; classes in fours and others."""
+    world = random_world(rng, classes=int(rng.integers(2, 7)), people=people)
+    n, width = len(world.y), int(rng.integers(1, 10))
+    x = rng.normal(size=(n, width)) * rng.choice([1.0, 1e-3, 1e3], size=(n, 1)) * (rng.random((n, width)) < 0.4)
+    return replace(world, x=x, sparse=True)
+
+
+WORLDS = pytest.mark.parametrize("a_world", [random_world, sparse_world], ids=["dense", "sparse"])

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from graphveil.graph.lists import GRID
+from graphveil.learn import engine
+from graphveil.learn.engine.local import Local
 from graphveil.learn.grids import coefficient_grain
 from graphveil.methods.roster import Roster
 from graphveil.methods.roster.bounds import SHARES, grain, one_record
 from graphveil.methods.roster.records import Blocks
+from graphveil.methods.roster.summands import CHUNK
 from graphveil.methods.roster.weights import Weights
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import NodeLevel, Relation
 from tests.methods.roster_histories import CLIP, Free, history, moved
-from tests.methods.roster_witness import KINDS, LABELLED, World, random_world
+from tests.methods.roster_witness import KINDS, LABELLED, WORLDS, World, sparse_world
 
 PAID = {**dict.fromkeys(LABELLED, ("mean", *SHARES)), **dict.fromkeys(("query", "other"), ("mean", "rows"))}
 
@@ -37,23 +40,28 @@ class Worst:
         return max(part for (release, _), part in self.parts.items() if release == name)
 
 
+@WORLDS
 @pytest.mark.parametrize("cover", [False, True])
-def test_every_sum_is_that_of_the_recipe_computed_record_by_record(cover):
+def test_every_sum_is_that_of_the_recipe_computed_record_by_record(cover, a_world):
+    """Fifty small worlds, and one of more people than a kernel reads at a time."""
     rng = np.random.default_rng(10 + cover)
-    for _ in range(50):
-        world = random_world(rng)
+    for people in [None] * 50 + [2 * CHUNK]:
+        world = a_world(rng, people=people)
         past = history(rng, world, cover)
         told, expected = past.sums(world), past.witnessed(world)
         for name, value in expected.items():
             error = np.abs(told[name] - value.reshape(told[name].shape)).max(initial=0.0)
             assert error <= 4 * len(world.y) * GRID / CLIP, (name, error)
+        with engine.using(Local(1, records=2)):
+            assert all(np.array_equal(told[name], value) for name, value in past.sums(world).items())
 
 
+@WORLDS
 @pytest.mark.parametrize("cover", [False, True])
-def test_blanking_any_record_moves_each_release_by_at_most_its_bound_and_attains_it(cover):
+def test_blanking_any_record_moves_each_release_by_at_most_its_bound_and_attains_it(cover, a_world):
     rng, worst = np.random.default_rng(cover), Worst()
     for _ in range(70):
-        world = random_world(rng)
+        world = a_world(rng)
         past = history(rng, world, cover)
         before, bounds = past.sums(world), record_bounds(Relation.ZERO_OUT, world.classes)
         for r, kind in enumerate(world.kinds):
@@ -64,12 +72,13 @@ def test_blanking_any_record_moves_each_release_by_at_most_its_bound_and_attains
     assert {kind for _, kind in worst.parts} == set(KINDS)
 
 
+@WORLDS
 @pytest.mark.parametrize("cover", [False, True])
-def test_replacing_any_record_moves_each_release_by_at_most_its_bound(cover):
+def test_replacing_any_record_moves_each_release_by_at_most_its_bound(cover, a_world):
     """Opposite features and another class, everything drawn anew, no label, no list."""
     rng, worst = np.random.default_rng(20 + cover), Worst()
     for _ in range(60):
-        world = random_world(rng)
+        world = a_world(rng)
         past = history(rng, world, cover)
         before, bounds = past.sums(world), record_bounds(Relation.REPLACE, world.classes)
         for r, kind in enumerate(world.kinds):
@@ -79,7 +88,8 @@ def test_replacing_any_record_moves_each_release_by_at_most_its_bound(cover):
             for name, change in moved(before, past.sums(other)).items():
                 worst.see(name, kind, change, bounds[name] if name in PAID[kind] else 0.0)
     assert worst.largest("mean") > 0.9999 and worst.largest("prior") > 0.9999
-    assert worst.largest("probe") > 0.95 and worst.largest("rows") > 0.99 and worst.largest("gradients") > 0.95
+    assert worst.largest("probe") > 0.95 and worst.largest("rows") > 0.99
+    assert worst.largest("gradients") > (0.9 if a_world is sparse_world else 0.95)  # of more classes
 
 
 def lonely(x, y, contacts, kind="train", nodes=70, classes=2):

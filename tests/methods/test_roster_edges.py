@@ -22,7 +22,7 @@ from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.promise import Relation
 from tests.methods.roster_histories import CLIP, Free, history, mixed, moved, squared_factor
 from tests.methods.roster_search import Pair, Star, climb, opposed
-from tests.methods.roster_witness import LABELLED, World, random_world, softmax
+from tests.methods.roster_witness import LABELLED, WORLDS, World, random_world, softmax
 
 ZERO_OUT = one_record(Relation.ZERO_OUT, 2)
 MIXES = (  # features, lists, own slot, mass
@@ -47,11 +47,12 @@ def within(changes, bounds, world, lists):
         assert change <= bounds.get(name, 0.0) + lists * steps.get(name, 1e-7) + 1e-9, (name, change, bounds)
 
 
+@WORLDS
 @pytest.mark.parametrize("cover", [False, True])
-def test_one_entry_of_an_own_list_moves_no_release_further_than_its_bound(cover):
+def test_one_entry_of_an_own_list_moves_no_release_further_than_its_bound(cover, a_world):
     rng, seen = np.random.default_rng(30 + cover), dict.fromkeys(("probe", "test", "gradients", "rows"), 0.0)
     for _ in range(45):
-        world = random_world(rng)
+        world = a_world(rng)
         past = history(rng, world, cover)
         before, bounds = past.sums(world), one_entry(cover, world.classes)
         arcs = sorted({arc for arc in world.arcs if arc[0] != arc[1]})

@@ -66,10 +66,13 @@ def test_a_generator_that_is_not_as_expected_is_asked_for_every_word():
     np.testing.assert_array_equal(stream(100), AESCounter(key=9).random_raw(100))
 
 
-def test_equal_seeds_give_equal_noise_with_and_without_the_instructions():
-    one, other = Noise(4), Noise(4)
-    other._words.memory = other._words.memory[:0]
-    for size in (1, 7, 20_000, 100_000):
-        np.testing.assert_array_equal(one.gaussian(1.5, size), other.gaussian(1.5, size))
-        np.testing.assert_array_equal(one.laplace(0.3, size), other.laplace(0.3, size))
-        assert one.uniform(1) == other.uniform(1)
+def test_equal_seeds_give_equal_noise_with_and_without_the_instructions(monkeypatch):
+    def drawn():
+        noise = Noise(4)
+        for size in (1, 7, 20_000, 100_000):
+            yield from (noise.gaussian(1.5, size), noise.laplace(0.3, size), noise.uniform(1))
+
+    found = list(drawn())
+    monkeypatch.setattr(words, "has_instructions", lambda: False)
+    for one, other in zip(found, drawn(), strict=True):
+        np.testing.assert_array_equal(one, other)

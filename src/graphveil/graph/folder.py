@@ -5,13 +5,16 @@ Parquet file whose row groups are the blocks: ``id``, ``x`` (float32 features, i
 ``contacts`` (the own list, as slots, sorted, without doubles and oneself) and ``kind`` (0 train, 1 calibration, 2 query; null:
 other). Any Parquet reader opens it. Labels and kinds are held in memory; features and lists are read block by block, and
 features are kept as far as ``keep`` bytes go.
+
+``graph.json`` also has a digest of the footer of every part (``footers.py``; folders of earlier versions have none). Parts that
+are not as they were written are refused when the folder is opened, and parts that change afterwards when the next block is read.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +27,7 @@ import pyarrow.parquet as pq
 
 from graphveil.errors import InputError
 from graphveil.files import write_json
+from graphveil.graph.footers import footer_digest, mark
 from graphveil.graph.graph import MASK_OF, UNLABELLED, Graph
 from graphveil.graph.lists import Lists, OwnLists
 from graphveil.graph.rows import DenseRows, RecordRows, tensor
@@ -43,6 +47,7 @@ class Parts:
     head: dict[str, Any]
     groups: tuple[tuple[str, int], ...]
     spans: tuple[slice, ...]
+    digests: Mapping[str, str]
 
     @classmethod
     def of(cls, folder: Path) -> Parts:
@@ -51,9 +56,10 @@ class Parts:
             if head["schema"] != SCHEMA:
                 raise InputError(f"{folder / HEAD} is of schema {head['schema']}, this program reads {SCHEMA}")
             _check_head(head)
-            groups, found, first = [], [], 0
+            groups, found, digests, first = [], [], {}, 0
             for name in head["parts"]:
-                about = pq.read_metadata(folder / name)
+                with pa.OSFile(str(folder / name)) as file:
+                    digests[name], about = footer_digest(file), pq.read_metadata(file)
                 _check_columns(about.schema.to_arrow_schema(), int(head["features"]))
                 for group in range(about.num_row_groups):
                     rows = about.row_group(group).num_rows
@@ -68,17 +74,23 @@ class Parts:
             raise InputError(
                 f"{folder} holds {first} records, {HEAD} says {head['nodes']}: a part is missing or not its own"
             )
-        return cls(folder, head, tuple(groups), tuple(found))
+        changed = [name for name, digest in head.get("digests", {}).items() if digests.get(name) != digest]
+        if changed:
+            raise InputError(
+                f"{folder / changed[0]} is not as it was written: put the file back, or import the tables again"
+            )
+        return cls(folder, head, tuple(groups), tuple(found), digests)
 
     def read(self, block: int, columns: Sequence[str]) -> pa.Table:
         """These columns of one block."""
-        (name, group), slots = self.groups[block], self.spans[block]
+        name, group = self.groups[block]
         try:
-            read = pq.ParquetFile(self.folder / name).read_row_group(group, columns=list(columns), use_threads=False)
+            with pa.OSFile(str(self.folder / name)) as file:
+                if footer_digest(file) != self.digests[name]:
+                    raise InputError(f"{self.folder / name} was changed after it was opened: open the folder again")
+                read = pq.ParquetFile(file).read_row_group(group, columns=list(columns), use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.folder / name} cannot be read: {error}") from None
-        if read.num_rows != slots.stop - slots.start:
-            raise InputError(f"{self.folder / name} was changed while it was read: open the folder again")
         try:
             _check_columns(read.schema, int(self.head["features"]), columns)
         except ValueError as error:
@@ -133,6 +145,9 @@ def _check_head(head: dict[str, Any]) -> None:
     texts = [*head.get("notes", ()), *(head.get("class_names") or ())]
     if not isinstance(head["directed"], bool) or not all(isinstance(text, str) for text in (*texts, *head["parts"])):
         raise ValueError(f"{HEAD} has a wrong value: directed is true or false, notes, class_names and parts are text")
+    digests = head.get("digests", {})
+    if not isinstance(digests, dict) or (digests and set(digests) != set(head["parts"])):
+        raise ValueError(f"{HEAD} has digests of other parts than it names")
     if head.get("class_names") is not None and len(head["class_names"]) != head["classes"]:
         raise ValueError(f"{HEAD} names {len(head['class_names'])} classes of {head['classes']}")
 
@@ -317,12 +332,19 @@ def write_folder(folder: Path, blocks: Iterable[Written], head: dict[str, Any], 
                 writer = pq.ParquetWriter(
                     folder / parts[-1], table.schema, compression="zstd", use_dictionary=["kind", "label"]
                 )
+                writer.add_key_value_metadata(mark())
             writer.write_table(table, row_group_size=max(1, len(table)))
             nodes, arcs = nodes + len(table), arcs + len(block.entries)
     finally:
         if writer is not None:
             writer.close()
-    write_json(folder / HEAD, {"schema": SCHEMA, **head, "nodes": nodes, "arcs": arcs, "parts": parts})
+    found = {"nodes": nodes, "arcs": arcs, "parts": parts, "digests": {name: _digest(folder / name) for name in parts}}
+    write_json(folder / HEAD, {"schema": SCHEMA, **head, **found})
+
+
+def _digest(path: Path) -> str:
+    with pa.OSFile(str(path)) as file:
+        return footer_digest(file)
 
 
 def _table(block: Written) -> pa.Table:

@@ -51,6 +51,11 @@ class Lists:
         return cls(matrix, duplicates=int(senders.size - matrix.nnz), self_loops=self_loops)
 
     @property
+    def matrix(self) -> sp.csr_matrix:
+        """``A`` itself; not to be written to."""
+        return self._matrix
+
+    @property
     def nodes(self) -> int:
         return int(self._matrix.shape[0])
 

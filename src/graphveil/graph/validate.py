@@ -71,6 +71,54 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
     )
 
 
+def check_graph(graph: Graph) -> Graph:
+    """Refuse a graph that was built by hand and in which somebody could count twice.
+
+    Lists are sets of other people: a contact that is listed twice is sent two messages of weight d^(-1/2), 2^(1/2) in all for
+    d = 2, where Lemma M has 1. A feature that is stored twice is added up in products, but its squares are in norms: a row of
+    norm 2 passes as 2^(1/2). Files and ``Data`` cannot hold either (lists of a folder are checked as they are read).
+    """
+    if graph.lists.nodes != graph.nodes or len(graph.labels) != graph.nodes:
+        raise InputError(
+            f"the graph has {graph.nodes} rows, {graph.lists.nodes} lists and {len(graph.labels)} labels: give one of each "
+            "per node"
+        )
+    if isinstance(graph.lists, Lists):
+        contacts = _pattern(graph.lists.matrix, "lists")
+        if (twice := _twice(contacts)) is not None:
+            raise InputError(f"graph.lists has node {twice[0]} twice in the list of node {twice[1]}: {_LISTS_AGAIN}")
+        if (own := contacts.diagonal()).any():
+            raise InputError(f"graph.lists has node {int(own.argmax())} in its own list: {_LISTS_AGAIN}")
+    if isinstance(graph.rows, SparseRows) and (twice := _twice(_pattern(graph.rows.values, "rows"))) is not None:
+        raise InputError(
+            f"graph.rows has column {twice[1]} of row {twice[0]} twice: merge them with sum_duplicates() of its matrix"
+        )
+    return graph
+
+
+_LISTS_AGAIN = "make the lists with Lists.from_edge_index"
+
+
+def _pattern(matrix: sp.csr_matrix, name: str) -> sp.csr_matrix:
+    """Where ``matrix`` has entries, whatever their values and whatever it says of itself."""
+    try:
+        places = (np.ones(len(matrix.indices), dtype=bool), matrix.indices, matrix.indptr)
+        pattern = sp.csr_matrix(places, shape=matrix.shape)
+        pattern.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"graph.{name} holds no valid CSR matrix: {error}") from None
+    return pattern if pattern.has_canonical_format else pattern.sorted_indices()
+
+
+def _twice(pattern: sp.csr_matrix) -> tuple[int, int] | None:
+    """Row and column of the first entry that comes twice."""
+    if pattern.has_canonical_format:
+        return None
+    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    first = int(((rows[1:] == rows[:-1]) & (pattern.indices[1:] == pattern.indices[:-1])).argmax())
+    return int(rows[first]), int(pattern.indices[first])
+
+
 def _node_count(data: Data) -> int:
     if data.x is not None:
         if data.x.dim() != 2:

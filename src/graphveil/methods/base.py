@@ -151,9 +151,9 @@ class PrivateMethod(Options):
 
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         """The graph of a PyG ``Data`` object, with the masks this method needs."""
-        from graphveil.graph.validate import validate
+        from graphveil.graph.validate import check_graph, validate
 
-        known = data if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
+        known = check_graph(data) if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
         if known.on_disk and not self.reads_blocks:
             raise InputError(
                 f"{self.name} needs the whole graph in memory: import it to .npz, or take roster, ballot or dp-mlp, which read a "
@@ -234,7 +234,7 @@ class PrivateMethod(Options):
         tape: Tape | None,
         following: Following,
     ) -> Model:
-        curator = self.curator(graph, plan, Noise(seed), ledger, tape)
+        curator = self.curator(graph, plan, Noise(seed, engine.threads()), ledger, tape)
         coins = np.random.default_rng(PUBLIC_COINS if seed is None else [PUBLIC_COINS, seed])
         if following.taken is None:
             predictor = self.learn(curator, coins, progress or silent)

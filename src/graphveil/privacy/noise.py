@@ -1,12 +1,12 @@
 """Noise that its last digits cannot betray.
 
 Three dangers are closed here. *Predictable noise*: the stream is AES-128 in counter mode, keyed by operating-system entropy; a
-seed may be given for research and is then reported. *Repeated noise*: a process that was forked draws under a key of its own, and
-copies and pickles are refused. *Floating point*: the set of doubles ``value + noise`` can reach depends on
-``value`` (Mironov 2012), so a value is rounded to a public power-of-two grid and the noise is a whole number of its cells, each
-number with its ideal probability (``samplers.py``); IEEE addition rounds the exact sum and is a function of it. Rounding can push
-two neighbouring values apart by one cell per coordinate, and the sampler errs a little: ``gaussian_overhead`` and
-``laplace_overhead`` are charged for both.
+seed may be given for research and is then reported. *Repeated noise*: a process that was forked draws under a key of its own,
+copies and pickles are refused, and large releases draw by counter (``chunks.py``). *Floating point*: the set of doubles
+``value + noise`` can reach depends on ``value`` (Mironov 2012), so a value is rounded to a public power-of-two grid and the noise
+is a whole number of its cells, each number with its ideal probability (``samplers.py``); IEEE addition rounds the exact sum
+and is a function of it. Rounding can push two neighbouring values apart by one cell per coordinate, and the sampler errs a
+little: ``gaussian_overhead`` and ``laplace_overhead`` are charged for both.
 
 *Why cells cost what a density costs.* P(k) ~ exp(-k^2 / 2 S^2) is the mass that k gets where x ~ N(0, S^2) is rounded to whole
 numbers, up to a relative (k/S)^2 / 24 S^2 < 2^-75 (far below ``ERROR``), and a shift by whole numbers commutes with rounding: a
@@ -21,6 +21,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,12 +139,12 @@ def _process() -> tuple[int, int]:
 
 
 class Noise:
-    """A stream of secret random numbers; equal seeds give equal streams."""
+    """A stream of secret random numbers; equal seeds give equal streams, with any number of ``threads``."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, threads: int = 1) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"a seed must not be negative, got {seed}")
-        self.seed = seed
+        self.seed, self.threads = seed, threads
         self._start()
 
     _held: Stream | None
@@ -267,10 +268,21 @@ class Noise:
         return noise
 
     def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:
-        noise = np.empty(shape)
+        from graphveil.privacy.chunks import CHUNK, fill
+
+        noise, draw = np.empty(shape), partial(draw, scale, grid(scale))
+        if noise.size > CHUNK:
+            fill(draw, noise.reshape(-1), self._key(), self.threads)
+            return noise
         with self._words.lock:
-            draw(scale, grid(scale), noise.reshape(-1), self._words)
+            draw(noise.reshape(-1), self._words)
         return noise
+
+    def _key(self) -> int:
+        """A key for one release: words of the stream that nothing else gets."""
+        with self._words.lock:
+            low, high = map(int, self._words(2))
+        return high << 64 | low
 
     @property
     def _words(self) -> Stream:

@@ -257,7 +257,7 @@ def _listed(open_: Any, end: int, odd: Any) -> None:
     odd[count] = end
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gaussian(
     address: int,
     state: int,
@@ -320,7 +320,7 @@ def _gaussian(
         _listed(open_, end, odd)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _laplace(
     words: Any,
     scale: float,

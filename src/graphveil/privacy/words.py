@@ -44,6 +44,16 @@ class Stream:
         self._source = source  # its state must live as long as the addresses
         self.memory = _memory(source) if has_instructions() else np.empty(0, dtype=np.uint64)
 
+    def start(self, part: int) -> None:
+        """Go on with the first word of this part: the 2^64 blocks whose number has ``part`` for its higher half."""
+        if len(self.memory):
+            _go_to(self.memory, part)
+            return
+        told, memory = self._source.state, np.empty(OFFSET + 1, dtype=np.uint64)
+        _go_to(memory, part)
+        told["s"]["counter"], told["s"]["offset"] = memory[:KEYS], int(memory[OFFSET])
+        self._source.state = told
+
     def __call__(self, number: int) -> WORDS:
         drawn = np.empty(number, dtype=np.uint64)
         fill_words(self.address, self.state, self.memory, drawn)
@@ -115,6 +125,14 @@ def _encrypt(context: Any, keys: Any, low: Any, high: Any, out: Any) -> Any:
 
 
 @njit(cache=True)
+def _go_to(memory: Any, part: int) -> None:
+    """Counters at the start of ``part``, and nothing left of the last group."""
+    for counter in range(GROUP // 2):
+        memory[2 * counter], memory[2 * counter + 1] = counter, part
+    memory[OFFSET] = 8 * GROUP
+
+
+@njit(cache=True, nogil=True)
 def fill_words(address: int, state: int, memory: Any, out: Any) -> None:
     """Fill ``out`` from a bit generator: what ``random_raw`` does."""
     at, end = 0, len(out)

@@ -7,6 +7,7 @@ import numpy as np
 from graphveil.graph.blocks import spans
 from graphveil.learn import engine
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.words import Stream
 from tests.audit.mutants.planting import planted
 
 
@@ -32,3 +33,13 @@ def blocks_share_noise(original):
         return np.concatenate(parts).reshape(shape)
 
     return gaussian
+
+
+@planted(Stream, "start")
+def chunks_share_counters(original):
+    """The key of a release is fresh, but every chunk of its noise starts at the first counter."""
+
+    def start(self, part):
+        original(self, 0)
+
+    return start

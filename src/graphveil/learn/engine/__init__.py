@@ -23,6 +23,7 @@ import numpy as np
 from graphveil.learn.engine.base import Engine, in_order
 from graphveil.learn.engine.local import Local
 from graphveil.learn.engine.messages import Sent
+from graphveil.learn.engine.threads import threads_given
 
 if TYPE_CHECKING:
     from graphveil.graph import Graph
@@ -48,6 +49,12 @@ def using(engine: Engine) -> Iterator[None]:
 def chosen() -> Engine | None:
     """The engine that :func:`using` names, if any."""
     return _chosen.get()
+
+
+def threads() -> int:
+    """Threads for what the curator's process does by itself, as noise: those of the chosen engine, if it runs here."""
+    where = _engine()
+    return where.threads if isinstance(where, Local) else threads_given()
 
 
 def each(private: Graph, query: Callable[[Block], T]) -> Iterator[T]:
