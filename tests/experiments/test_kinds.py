@@ -6,6 +6,7 @@ import pytest
 
 from graphveil.experiments import Store, expand, sweep
 from graphveil.experiments.engines.serial import Serial
+from graphveil.experiments.execute import execute
 from graphveil.experiments.export import plain, read_rows, write_rows
 from graphveil.experiments.read import experiment_from
 from graphveil.experiments.show import all_tables
@@ -107,6 +108,37 @@ def test_reports_are_attacked_without_a_model_and_clean_rows_once(tmp_path):
     assert [line[1] for line in table.body] == ["clean", "multi-bit", "direction (projected=3)"]
 
 
+def test_published_readings_of_reports_cost_what_they_spend():
+    """Every attribute with epsilon is d epsilon (L2), others in the clear are without bound (L3); m of d with epsilon/m holds."""
+    readings = [{"name": f"piecewise-{name}", "options": {"sampled": 2}} for name in ("algorithm", "raw", "zero")]
+    whole = {"name": "piecewise-algorithm", "label": "all"}
+    attack = {"name": "link-stealing", "count": 100, "models": ["lr"]}
+    runs = runs_of(REPORTS | {"reports": [*readings, whole], "attacks": [attack]})
+    found = [execute(run.to_json()) for run in runs]
+    assert [row["error"] for row in found] == [None] * 4 and {row["mode"] for row in found} == {"published"}
+    told = [(row["holds"], row["gaps"], row["epsilon_claimed"]) for row in found]
+    assert told == [(False, ["L3"], 1.0), (False, ["L3"], 1.0), (True, [], 1.0), (False, ["L2"], 1.0)]
+    assert [row["epsilon"] for row in found[:3]] == [None, None, 1.0] and found[3]["epsilon"] == pytest.approx(
+        6.0, rel=1e-5
+    )
+
+
+def test_both_orders_ask_again_what_is_known_and_most_pairs_are_all_of_a_small_graph():
+    """A forest that saw (v, u) knows (u, v): its product and difference are the same row."""
+    game = {"name": "link-stealing", "models": ["rf"], "count": "most"}
+    once, twice = (
+        runs_of(REPORTS | {"reports": ["clean"], "attacks": [game]}),
+        runs_of(REPORTS | {"reports": ["clean"], "attacks": [game | {"both_orders": True}]}),
+    )
+    accuracy = [execute(run.to_json())["metrics"]["link-stealing.accuracy"] for run in (*once, *twice)]
+    assert accuracy[1] > accuracy[0] + 0.1
+
+
+def test_attacks_that_say_nothing_new_keep_their_identifiers():
+    (run, *_) = runs_of(REPORTS)
+    assert set(run.attacks[0]) == {"name", "label", "pairs", "count", "combine", "attribute", "people"}
+
+
 def test_a_forecast_reads_the_card_alone_and_stands_beside_what_was_measured(tmp_path, monkeypatch):
     from graphveil.graph import data as graphs
 
@@ -135,6 +167,7 @@ def test_what_does_not_belong_together_is_refused_before_anything_runs():
     refused(REPORTS | {"attacks": ["attribute-inference"]}, "attribute")
     refused(REPORTS | {"reports": [{"name": "multi-bit", "options": {"projected": 3}}]}, "reports.0", "projected")
     refused(REPORTS | {"epsilons": None}, "no epsilon")
+    refused(REPORTS | {"attacks": [{"name": "attribute-inference", "attribute": "0", "count": "most"}]}, "no pairs")
     refused(FORECASTS | {"data": [GRAPH]}, "public card")
     trained = {key: value for key, value in FORECASTS.items() if key != "forecast"}
     refused(trained | {"attacks": ["link-stealing"]}, "link-stealing", "reports")

@@ -18,6 +18,7 @@ from .metrics import measure as measure
 from .models import MODELS as MODELS
 from .pairs import Edges as Edges
 from .pairs import Pairs as Pairs
+from .pairs import most_pairs as most_pairs
 from .pairs import sample_pairs as sample_pairs
 from .published_api import PUBLISHED_STEP as PUBLISHED_STEP
 from .published_api import has_published_api as has_published_api

@@ -23,6 +23,7 @@ from graphveil.attacks.target import as_graph
 from graphveil.errors import InputError
 from graphveil.graph import UNLABELLED, Graph
 
+MOST_PAIRS = 5000  # an attack that learns takes all edges, up to so many
 PATIENCE = 30  # rounds of redrawing a non-edge with exactly its degrees before the nearest degrees are allowed
 
 
@@ -89,6 +90,11 @@ def sample_pairs(data: Any, sampling: str, count: int, seed: int, among: np.ndar
     swap = coins.random(len(first)) < 0.5  # the order of a pair must not carry anything
     first, second = np.where(swap, second, first), np.where(swap, first, second)
     return Pairs(first, second, np.repeat([True, False], count), kind)
+
+
+def most_pairs(data: Any) -> int:
+    """How many edges, and non-edges, an attack takes that learns from as many as there are."""
+    return min(len(Edges(as_graph(data)).keys), MOST_PAIRS)
 
 
 class Edges:

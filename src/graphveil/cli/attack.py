@@ -18,7 +18,6 @@ from graphveil.errors import InputError
 from graphveil.progress import Progress
 
 DEFAULT_COUNT = 500
-MOST_PAIRS = 5000  # link stealing learns from all edges, up to so many
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ class Attempt:
 
     def link_stealing(self) -> attacks.AttackResult:
         graph = attacks.as_graph(self.data)
-        most = DEFAULT_COUNT if self.game.pairs == "density" else min(len(attacks.Edges(graph).keys), MOST_PAIRS)
-        pairs = self.pairs(most)
+        pairs = self.pairs(DEFAULT_COUNT if self.game.pairs == "density" else attacks.most_pairs(graph))
         pairs = pairs.both_orders() if self.game.both_orders else pairs
         randomizer, known = self.randomizer(graph.features), None
         if randomizer is not None:

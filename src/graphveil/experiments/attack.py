@@ -33,19 +33,23 @@ def _of(finding: Finding) -> dict[str, float]:
     return kept | {"epsilon_bound": round(finding.figures.epsilon, 4)}
 
 
-def _pairs(entry: Mapping[str, Any], run: Run, data: Any) -> attacks.Pairs:
-    return attacks.sample_pairs(attacks.as_graph(data), entry["pairs"], entry["count"], run.split_seed)
+def pairs_of(entry: Mapping[str, Any], run: Run, data: Any) -> attacks.Pairs:
+    """The game of a link attack."""
+    graph, count = attacks.as_graph(data), entry["count"]
+    return attacks.sample_pairs(
+        graph, entry["pairs"], attacks.most_pairs(graph) if count == "most" else count, run.split_seed
+    )
 
 
 def _link_teller(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
-    pairs = _pairs(entry, run, data)
+    pairs = pairs_of(entry, run, data)
     if attacks.has_published_api(model):
         return attacks.published_link_teller(model, pairs, seed=run.split_seed)
     return attacks.LinkTeller().run(model, data, pairs, seed=run.split_seed)
 
 
 def _lsa2(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: Promise) -> AttackResult:
-    pairs = _pairs(entry, run, data)
+    pairs = pairs_of(entry, run, data)
     if attacks.has_published_api(model):
         return attacks.published_lsa2(model, pairs, seed=run.split_seed)
     method = build(run.method, {**run.options, "mode": run.mode})

@@ -164,10 +164,14 @@ def _attack(entry: AttackEntry, on_reports: bool, place: str) -> dict[str, Any]:
         raise InputError(f"{place}: {entry.name} needs {needs}")
     if entry.name == "attribute-inference" and entry.attribute is None:
         raise InputError(f"{place}: attribute-inference needs an attribute to hide, by name or number")
+    if entry.count == "most" and entry.name not in ("link-teller", "lsa2", "link-stealing"):
+        raise InputError(f"{place}: {entry.name} draws no pairs: give count a number")
     told: dict[str, Any] = {"name": entry.name, "label": entry.shown, "pairs": entry.pairs, "count": entry.count}
     if not on_reports:
         return told
-    return told | {"combine": entry.combine, "attribute": entry.attribute, "people": entry.people}
+    told |= {"combine": entry.combine, "attribute": entry.attribute, "people": entry.people}
+    # what is not said is not kept: runs from before these fields keep their identifiers
+    return told | entry.model_dump(include={"models", "both_orders"}, exclude_defaults=True)
 
 
 def _check_data(entry: DataEntry, place: str) -> None:

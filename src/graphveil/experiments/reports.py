@@ -9,18 +9,21 @@ seeds: 3
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from graphveil.errors import GraphveilError, InputError
 from graphveil.experiments.run import REPORTS, Run, promise_fields
-from graphveil.experiments.spec import CLEAN, DataEntry, Grid, ReportEntry
+from graphveil.experiments.spec import CLEAN, DataEntry, Grid, Reading, ReportEntry
 from graphveil.privacy.local import Local
 
 WIDTH = 16  # of the rows on which a randomizer is tried before anything runs
+ROUNDING = 1e-9
+WHOLE_BUDGET_EACH, IN_THE_CLEAR = "L2", "L3"  # gaps of LGA-PGNN's readings
 
 
 def report_runs(grid: Grid, data: list[DataEntry], attacks: tuple[Mapping[str, Any], ...], place: str) -> Iterator[Run]:
@@ -33,7 +36,7 @@ def report_runs(grid: Grid, data: list[DataEntry], attacks: tuple[Mapping[str, A
         for epsilon in ["raw"] if entry.name == CLEAN else grid.epsilons or []:
             yield Run(
                 method=entry.name,
-                mode="sound",
+                mode="published" if entry.name in get_args(Reading) else "sound",
                 options=entry.options,
                 data=one.fields,
                 preparation=one.preparation,
@@ -72,10 +75,20 @@ def attacked(run: Run, data: Any) -> dict[str, Any]:
     found: dict[str, float | None] = {}
     for entry in run.attacks:
         found |= kept(entry, ATTACKS[entry["name"]](entry, run, data))
-    epsilon = run.promise["features"]
-    private = isinstance(epsilon, float)
-    proved = epsilon if private else None
-    return {"epsilon": proved, "epsilon_claimed": proved, "holds": private, "metrics": found}
+    hidden = all(entry["name"] == "attribute-inference" for entry in run.attacks)  # its column is taken out before
+    return _cost(run, int(data.num_features) - hidden) | {"metrics": found}
+
+
+def _cost(run: Run, width: int) -> dict[str, Any]:
+    """What a row of reports costs its owner, and whether that is within what was asked for (clean rows: nothing holds)."""
+    reports, asked = _randomizer(run, width), run.promise["features"]
+    if reports is None:
+        return {"epsilon": None, "epsilon_claimed": None, "holds": False}
+    spent = float(reports.epsilon)
+    holds = spent <= asked * (1 + ROUNDING)
+    proved = asked if holds else spent if math.isfinite(spent) else None
+    gap = [] if holds else [WHOLE_BUDGET_EACH if math.isfinite(spent) else IN_THE_CLEAR]
+    return {"epsilon": proved, "epsilon_claimed": asked, "holds": holds, "gaps": gap}
 
 
 def _randomizer(run: Run, width: int) -> Any:
@@ -85,17 +98,22 @@ def _randomizer(run: Run, width: int) -> Any:
 
 def _link_stealing(entry: Mapping[str, Any], run: Run, data: Any) -> Any:
     from graphveil import attacks
+    from graphveil.experiments.attack import pairs_of
 
     graph = attacks.as_graph(data)
-    seed = run.split_seed
-    pairs = attacks.sample_pairs(graph, entry["pairs"], entry["count"], seed)
+    seed, pairs = run.split_seed, pairs_of(entry, run, graph)
+    pairs = pairs.both_orders() if entry.get("both_orders") else pairs
     reports = _randomizer(run, graph.features)
     known = (
         attacks.Knowledge.of(graph, attacks.KNOWN_SHARE)
         if reports is None
         else attacks.Knowledge.released_by(graph, reports, seed, attacks.KNOWN_SHARE)
     )
-    return attacks.LinkStealing(tuple(entry["combine"])).run(graph, pairs, known, seed=seed)
+    return attacks.LinkStealing(tuple(entry["combine"]), _models(entry)).run(graph, pairs, known, seed=seed)
+
+
+def _models(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(entry.get("models", ("mlp",)))
 
 
 def _attribute_inference(entry: Mapping[str, Any], run: Run, data: Any) -> Any:
@@ -105,7 +123,8 @@ def _attribute_inference(entry: Mapping[str, Any], run: Run, data: Any) -> Any:
     if entry["people"] is not None:
         game = some_people(game, entry["people"], seed)
     reports = _randomizer(run, game.rows.shape[1])
-    return attacks.AttributeInference().run(game if reports is None else game.release(reports, seed), seed=seed)
+    chosen = attacks.AttributeInference(_models(entry))
+    return chosen.run(game if reports is None else game.release(reports, seed), seed=seed)
 
 
 def some_people(game: Any, people: int, seed: int) -> Any:

@@ -84,6 +84,8 @@ class DataEntry(Part):
 
 Budget = float | Literal["raw", "withheld"]
 Combination = Literal["hadamard-difference", "concat", "plus", "multiply", "average"]
+AttackModelName = Literal["mlp", "rf", "knn", "lr", "svm", "random"]
+Reading = Literal["piecewise-algorithm", "piecewise-raw", "piecewise-zero"]
 CLEAN = "clean"
 
 
@@ -111,15 +113,19 @@ class PromiseEntry(Part):
 class AttackEntry(Part):
     """An attack on every trained model, or on reports; figures are kept under its label.
 
-    Of an attack on reports: ``combine`` are the combinations of two rows that link stealing tries (the first is the
-    headline), ``attribute`` the column that is hidden, ``people`` how many take part (default: everybody).
+    ``count``: edges and as many non-edges; ``most`` are all of them, up to 5000. Of an attack on reports: ``combine`` are the
+    combinations of two rows that link stealing tries (the first is the headline), ``models`` the attack models (likewise),
+    ``both_orders`` whether (u, v) and (v, u) are cases of their own, ``attribute`` the column that is hidden, ``people`` how
+    many take part (default: everybody).
     """
 
     name: Literal["link-teller", "lsa2", "membership", "lists", "link-stealing", "attribute-inference"]
     pairs: Literal["balanced", "degree-matched", "density"] = "balanced"
-    count: Annotated[int, Field(ge=1)] = 500
+    count: Annotated[int, Field(ge=1)] | Literal["most"] = 500
     label: str | None = None
     combine: list[Combination] = ["hadamard-difference"]
+    models: list[AttackModelName] = ["mlp"]
+    both_orders: bool = False
     attribute: str | None = None
     people: Annotated[int, Field(ge=10)] | None = None
 
@@ -133,9 +139,12 @@ class AttackEntry(Part):
 
 
 class ReportEntry(Part):
-    """What an attacker holds of everybody's features: clean rows, or reports of a randomizer with its options."""
+    """What an attacker holds of everybody's features: clean rows, or reports of a randomizer with its options.
 
-    name: Literal["clean", "direction", "multi-bit", "piecewise", "laplace"]
+    ``piecewise-algorithm``, ``-raw`` and ``-zero`` are the readings of LGA-PGNN, as published.
+    """
+
+    name: Literal["clean", "direction", "multi-bit", "piecewise", "laplace"] | Reading
     options: dict[str, Any] = {}
     label: str | None = None
 
