@@ -31,6 +31,8 @@ def reproduce(
     methods: Annotated[
         str | None, flag("--methods NAMES", "Only lines printed under these names, with commas.")
     ] = None,
+    backbones: Annotated[str | None, flag("--backbones NAMES", "Only lines of these networks, with commas.")] = None,
+    epsilons: Annotated[str | None, flag("--epsilons E", "Only lines printed at these, with commas.")] = None,
     seeds: Annotated[str, flag("--seeds N|FIRST-LAST", "How many seeds, or which.")] = "3",
     quick: Annotated[bool, flag("--quick", "One seed, few data sets, without what takes longest.")] = False,
     columns: Annotated[
@@ -68,7 +70,8 @@ def reproduce(
             raise InputError(f"--columns {name}: known are {', '.join(COLUMNS)}")
     sets = None if datasets is None else [name.strip() for name in datasets.split(",")]
     how: dict[str, Any] = {"seeds": int(seeds) if seeds.isdigit() else seeds, "quick": quick, "columns": named}
-    how["methods"] = None if methods is None else opt.several(methods)
+    only = {"methods": methods, "backbones": backbones, "epsilons": epsilons}
+    how |= {name: None if text is None else opt.several(text) for name, text in only.items()}
     kept = None if stored is None else read_rows(stored)
     opt.check_picture(figure)
     shown: list[Table] = []
@@ -82,6 +85,13 @@ def reproduce(
         if entry.embeddings is not None:
             _draw_embeddings(paper, entry, figure if len(chosen) == 1 and kept is None else None)
             continue
+        if entry.heat is not None:
+            maps = _heat(paper, entry, sets, how, kept, out, engine, figure if len(chosen) == 1 else None)
+            shown += maps
+            bodies += [
+                {"entry": f"{paper.key}/{entry.id}", "title": table.title, "lines": table.lines()} for table in maps
+            ]
+            continue
         if entry.varied:
             drawn_here, lines = _drawn(paper, entry, sets, how, kept, out, engine)
             shown += drawn_here
@@ -90,16 +100,14 @@ def reproduce(
         if entry.gap is not None:
             table = _gaps(paper, entry, sets, how, kept, out, engine)
             shown.append(table)
-            lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
-            bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": lines, "notes": list(table.notes)})
+            bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": table.lines(), "notes": list(table.notes)})
             continue
         asked = reproduction(paper, entry, data=sets, **how)
         rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
         table = compared(asked, rows)
         shown.append(table)
         drawn.append((asked, rows))
-        lines = [dict(zip(table.head, line, strict=True)) for line in table.body]
-        bodies.append({"entry": asked.name, "lines": lines, "notes": list(table.notes)})
+        bodies.append({"entry": asked.name, "lines": table.lines(), "notes": list(table.notes)})
     if figure is not None and drawn:
         import_module("graphveil.report.reproduced").draw(drawn, figure)
     whole = "\n".join(table.markdown() for table in shown)
@@ -123,7 +131,30 @@ def _drawn(
     every = [run for some in runs.values() for run in some]
     rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
     found = drawn_tables(paper, entry, runs, rows)
-    return found, [dict(zip(table.head, line, strict=True)) for table in found for line in table.body]
+    return found, [line for table in found for line in table.lines()]
+
+
+def _heat(
+    paper: Paper,
+    entry: Entry,
+    sets: Any,
+    how: dict[str, Any],
+    kept: Any,
+    out: Path,
+    engine: EngineFlags,
+    figure: Path | None,
+) -> list[Table]:
+    """The measured maps of a figure of two options, as tables and, if asked for, as a picture."""
+    from graphveil.experiments.heat import heat_maps, heat_runs, heat_tables
+
+    runs = heat_runs(paper, entry, seeds=how["seeds"], quick=how["quick"], data=sets)
+    every = [run for some in runs.values() for run in some]
+    rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
+    maps = heat_maps(entry, runs, rows)
+    if figure is not None:
+        title = f"{paper.title}, {entry.name}: {entry.title}"
+        import_module("graphveil.report.heat").draw(maps, title, figure)
+    return heat_tables(paper, entry, maps)
 
 
 def _gaps(

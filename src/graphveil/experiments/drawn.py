@@ -23,24 +23,23 @@ def drawn_runs(
     found: dict[str, list[Run]] = {}
     for varied in entry.varied:
         for epsilon, values in _points(varied, quick):
-            body = {
-                "name": f"{paper.key}/{entry.id}",
-                "methods": [
-                    {"name": varied.method, "mode": "published", "options": variant | {varied.option: value}}
-                    for variant in varied.variants
-                    for value in values
-                ],
-                "seeds": 1 if quick else seeds,
-                "metrics": ["accuracy", *(["public-graph"] if varied.metric == "public_graph_accuracy" else [])],
-            }
-            for name in entry.data:
+            body: dict[str, Any] = {"name": f"{paper.key}/{entry.id}", "seeds": 1 if quick else seeds}
+            tried = [
+                {"name": varied.method, "options": variant | ({} if varied.option is None else {varied.option: value})}
+                for variant in varied.variants
+                for value in values
+            ]
+            if varied.attack:
+                body |= {"reports": tried, "attacks": [varied.attack], "epsilons": [epsilon]}
+            else:
+                body["methods"] = [one | {"mode": varied.mode} for one in tried]
+                body["metrics"] = ["accuracy", *(["public-graph"] if varied.metric == "public_graph_accuracy" else [])]
+            for name in entry.data if varied.data is None else varied.data:
                 if data is not None and name not in data:
                     continue
                 given = {"delta": entry.deltas[name]} if name in entry.deltas else {}
-                split = entry.splits.get(name, entry.split)
-                graph = {"name": entry.same_as.get(name, name), "prepare": entry.prepare, "split": split}
-                promise = promised(varied.promise, epsilon) | given
-                asked = experiment_from(body | {"data": [graph], "promises": [promise]}, f"{paper.key}.toml")
+                promises = {} if varied.attack else {"promises": [promised(varied.promise, epsilon) | given]}
+                asked = experiment_from(body | {"data": [entry.graph(name)]} | promises, f"{paper.key}.toml")
                 found.setdefault(varied.metric, []).extend(expand(asked))
     return found
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from graphveil.errors import InputError
 from graphveil.experiments.spec import Part
@@ -19,22 +20,58 @@ COLUMNS: tuple[ColumnName, ...] = ("published", "sound", "own")
 GARBLED, DOUBTFUL = "garbled", "doubtful"
 
 
+DELTA = "delta-"  # a printed metric that begins with it is a difference to the base of an average
+
+
+class Averaged(Part):
+    """A printed number that is a mean over settings: every combination of the options ``over``, but not ``base``.
+
+    What is printed as a difference (``delta-accuracy``) is one to ``base``.
+    """
+
+    over: dict[str, list[Any]]
+    base: dict[str, Any]
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        every = [dict(zip(self.over, values, strict=True)) for values in product(*self.over.values())]
+        return [one for one in every if one != self.base]
+
+
 class Column(Part):
     """How one column of a reproduced line is run; ``"epsilon"`` in a promise stands for the printed one.
 
-    ``takes`` names options that ``per_data`` of the entry gives for each data set; ``except`` data sets on which it cannot run;
-    ``quick = false`` leaves it out of a quick look; ``attacks`` are run on the model.
+    Where an option is ``"backbone"``, it is the printed one, too. ``takes`` names options that ``per_data`` of the entry gives
+    for each data set; ``except`` data sets on which it cannot run; ``quick = false`` leaves it out of a quick look; ``attacks``
+    are run on the model; ``mode`` is that of the method where it is not the column's (a baseline of one mode). With ``reports``
+    there is no model: ``method`` is what an attacker holds of everybody's features, ``clean`` or the name of a randomizer.
+    ``metric``: the measured figure, or one for each printed metric.
     """
 
     method: str
     options: dict[str, Any] = Field(default_factory=dict)
-    promise: dict[str, Any]
+    promise: dict[str, Any] = Field(default_factory=dict)
+    mode: Literal["sound", "published"] | None = None
+    reports: bool = False
+    averaged: Averaged | None = None
     takes: list[str] = Field(default_factory=list)
     takes_delta: bool = False
     without: list[str] = Field(default_factory=list, alias="except")
     quick: bool = True
-    attacks: list[str] = Field(default_factory=list)
-    metric: str = "test_accuracy"
+    attacks: list[str | dict[str, Any]] = Field(default_factory=list)
+    metric: str | dict[str, str] = "test_accuracy"
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.reports == bool(self.promise):
+            raise ValueError(f"{self.method}: a model has a promise, and reports have none")
+        return self
+
+    def measures(self, printed: str) -> str | None:
+        """The figure that stands beside a printed metric; None if there is none."""
+        if isinstance(self.metric, str):
+            return self.metric
+        return self.metric.get(printed)
 
 
 class Setting(Part):
@@ -83,17 +120,27 @@ class Cell:
 class Varied(Part):
     """Curves that a figure draws and does not print: ``option`` takes each of the values, with every variant and epsilon.
 
-    ``paired``: value i belongs to epsilon i alone.
+    ``paired``: value i belongs to epsilon i alone. With an ``attack`` there is no model: ``method`` are reports, which it is on.
+    Without an ``option`` epsilon alone varies. ``data``: those of the entry it is drawn for, if not for all.
     """
 
     method: str
-    option: str
-    values: list[Any]
+    mode: Literal["sound", "published"] = "published"
+    data: list[str] | None = None
+    option: str | None = None
+    values: list[Any] = Field(default_factory=lambda: [None])
     variants: list[dict[str, Any]]
     epsilons: list[float]
     paired: bool = False
-    promise: dict[str, Any]
+    promise: dict[str, Any] = Field(default_factory=dict)
+    attack: dict[str, Any] = Field(default_factory=dict)
     metric: str = "test_accuracy"
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if bool(self.promise) == bool(self.attack):
+            raise ValueError(f"{self.method}: a model has a promise, and reports are attacked")
+        return self
 
 
 class Embeddings(Part):
@@ -103,6 +150,43 @@ class Embeddings(Part):
     variants: list[dict[str, Any]]
     epsilons: list[float]
     promise: dict[str, Any]
+
+
+class Heat(Part):
+    """A figure of two options against each other: differences to ``base``, by data set and metric, all drawn and not printed.
+
+    ``metrics``: what is shown, by its word in print; ``desirable``: up to where (a privacy figure) or from where on a difference
+    is welcome, which the colours show.
+    """
+
+    method: str
+    options: dict[str, Any]
+    rows: dict[str, list[Any]]
+    columns: dict[str, list[Any]]
+    base: dict[str, Any]
+    epsilon: float
+    promise: dict[str, Any]
+    takes: list[str] = Field(default_factory=list)
+    attacks: list[str]
+    metrics: dict[str, str]
+    desirable: dict[str, float]
+
+    @model_validator(mode="after")
+    def _two(self) -> Self:
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise ValueError("a heat map has one option per axis")
+        return self
+
+    @property
+    def axes(self) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
+        """Name and values of the rows, and of the columns."""
+        return next(iter(self.rows.items())), next(iter(self.columns.items()))
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        """Every cell, the base among them."""
+        (row, values), (column, others) = self.axes
+        return [{row: one, column: other} for one in values for other in others]
 
 
 class Gap(Part):
@@ -125,8 +209,12 @@ class Entry(Part):
     split: str = "random"
     splits: dict[str, str] = Field(default_factory=dict)
     missing: dict[str, str] = Field(default_factory=dict)
+    generated: dict[str, dict[str, Any]] = Field(
+        default_factory=dict
+    )  # data sets that are generated, with their options
     same_as: dict[str, str] = Field(default_factory=dict)  # data sets that are another one under another name: run once
-    metric: str = "accuracy"
+    metric: str | list[str] = "accuracy"
+    backbones: dict[str, str] = Field(default_factory=dict)  # printed name: ours, where they differ
     remark: str = ""
     per_data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     deltas: dict[str, float] = Field(default_factory=dict)
@@ -135,11 +223,26 @@ class Entry(Part):
     varied: list[Varied] = Field(default_factory=list)
     embeddings: Embeddings | None = None
     gap: Gap | None = None
+    heat: Heat | None = None
     said: str = ""
 
     @property
     def runs(self) -> bool:
         return not self.why
+
+    @property
+    def metrics(self) -> list[str]:
+        """The printed metrics that stand in its table."""
+        return [self.metric] if isinstance(self.metric, str) else self.metric
+
+    def graph(self, name: str) -> dict[str, Any]:
+        """A data set of print as an experiment names it: prepared and split."""
+        found = {
+            "name": self.same_as.get(name, name),
+            "prepare": self.prepares.get(name, self.prepare),
+            "split": self.splits.get(name, self.split),
+        }
+        return found | ({"options": self.generated[name]} if name in self.generated else {})
 
     def setting_of(self, cell: Cell) -> Setting | None:
         """How this cell is run, if anybody said so."""

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from graphveil import __version__
 from graphveil.errors import InputError
+from graphveil.experiments.checked import private
 from graphveil.experiments.expand import expand
-from graphveil.experiments.papers import COLUMNS, Cell, Column, ColumnName, Entry, Paper, Setting
+from graphveil.experiments.papers import COLUMNS, DELTA, Cell, Column, ColumnName, Entry, Paper, Setting
 from graphveil.experiments.read import experiment_from
 from graphveil.experiments.run import Run
+from graphveil.experiments.spec import CLEAN
 from graphveil.experiments.summary import PARTS, Estimate, Group
 from graphveil.experiments.tables import EXACT, UNPROVED, Table, promise_title
 
@@ -25,13 +29,18 @@ NOT_RUN = "not run"
 
 @dataclass
 class Line:
-    """A printed cell and the runs that stand beside it."""
+    """A printed cell and the runs that stand beside it, by column.
+
+    ``settings``: over how many settings a column averages; ``bases``: the runs that a printed difference is to.
+    """
 
     cell: Cell
     why: str = ""
     unpublished: str = "no published mode"
     runs: dict[str, list[Run]] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, int] = field(default_factory=dict)
+    bases: dict[str, list[Run]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,8 @@ class Reproduction:
     @property
     def runs(self) -> list[Run]:
         """Every run, each once."""
-        found = {run.id: run for line in self.lines for runs in line.runs.values() for run in runs}
-        return list(found.values())
+        every = (runs for line in self.lines for runs in (*line.runs.values(), *line.bases.values()))
+        return list({run.id: run for runs in every for run in runs}.values())
 
 
 def reproduction(
@@ -62,34 +71,64 @@ def reproduction(
     quick: bool = False,
     columns: Sequence[ColumnName] = COLUMNS,
     methods: Sequence[str] | None = None,
+    backbones: Sequence[str] | None = None,
+    epsilons: Sequence[str] | None = None,
 ) -> Reproduction:
     """What an entry asks for; a quick look has one seed, few data sets and leaves out what takes longest.
 
-    ``methods``: only the lines that are printed under these names.
+    ``methods``, ``backbones``, ``epsilons``: only the lines that are printed under these names.
     """
     known = [*entry.data, *entry.missing]
     for name in data or ():
         if name not in known:
             raise InputError(f"{paper.key}/{entry.id} has no data set {name!r}; it has: {', '.join(known)}")
-    named = list(dict.fromkeys(cell.method for cell in paper.cells(entry)))
-    for name in methods or ():
-        if name not in named:
-            raise InputError(f"{paper.key}/{entry.id} prints no method {name!r}; it has: {', '.join(named)}")
+    asked = {"method": methods, "backbone": backbones, "epsilon": epsilons}
+    for part, names in asked.items():
+        there = list(dict.fromkeys(getattr(cell, part) for cell in paper.cells(entry)))
+        for name in names or ():
+            if name not in there:
+                raise InputError(f"{paper.key}/{entry.id} prints no {part} {name!r}; it has: {', '.join(there)}")
     chosen = list(data or (entry.data[:QUICK_DATA] if quick else known))
+    seen: dict[tuple[str, ...], dict[str, list[Run]]] = {}
     lines = []
     for cell in paper.cells(entry):
-        if cell.dataset not in chosen or cell.metric != entry.metric or cell.method not in (methods or named):
+        if cell.dataset not in chosen or cell.metric not in entry.metrics:
             continue
-        setting = entry.setting_of(cell)
-        line = Line(cell, _reason(entry, cell), _unpublished(setting, cell))
-        for name in columns if setting is not None and not line.why else ():
-            column = setting.column(name) if setting is not None else None
-            if column is None or cell.dataset in column.without or (quick and not column.quick):
-                continue
-            line.runs[name] = _runs(paper, entry, cell, name, column, 1 if quick else seeds)
-            line.metrics[name] = column.metric
+        if any(names is not None and getattr(cell, part) not in names for part, names in asked.items()):
+            continue
+        line = Line(cell, _reason(entry, cell), _unpublished(entry.setting_of(cell), cell))
         lines.append(line)
+        for name, column in _columns(entry, cell, columns, quick) if not line.why else ():
+            metric = column.measures(cell.metric)
+            if metric is None:
+                continue
+            key = (name, cell.dataset, cell.method, cell.backbone, cell.level, cell.epsilon)
+            if key not in seen:  # one run has all metrics of print
+                seen[key] = _all_runs(paper, entry, cell, name, column, 1 if quick else seeds)
+            line.runs[name], line.metrics[name] = seen[key]["runs"], metric
+            line.settings[name] = 1 if column.averaged is None else len(column.averaged.settings)
+            if cell.metric.startswith(DELTA):
+                line.bases[name] = seen[key]["base"]
     return Reproduction(paper, entry, tuple(lines))
+
+
+def _columns(entry: Entry, cell: Cell, names: Sequence[ColumnName], quick: bool) -> Iterable[tuple[ColumnName, Column]]:
+    """The columns in which something is run for a cell."""
+    setting = entry.setting_of(cell)
+    for name in names:
+        column = None if setting is None else setting.column(name)
+        if column is not None and cell.dataset not in column.without and (column.quick or not quick):
+            yield name, column
+
+
+def _all_runs(
+    paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Column, seeds: Any
+) -> dict[str, list[Run]]:
+    """The runs of one column of one line, and those of the setting that an average is compared with."""
+    if column.averaged is None:
+        return {"runs": _runs(paper, entry, cell, name, column, [{}], seeds), "base": []}
+    tried = {"runs": column.averaged.settings, "base": [column.averaged.base]}
+    return {part: _runs(paper, entry, cell, name, column, settings, seeds) for part, settings in tried.items()}
 
 
 def _unpublished(setting: Setting | None, cell: Cell) -> str:
@@ -117,27 +156,40 @@ def _anything(setting: Setting) -> bool:
     return any(setting.column(name) is not None for name in COLUMNS)
 
 
-def _runs(paper: Paper, entry: Entry, cell: Cell, name: ColumnName, column: Column, seeds: Any) -> list[Run]:
-    """The runs of one column of one line."""
-    given = entry.per_data.get(cell.dataset, {})
-    method = {
-        "name": column.method,
-        "mode": "published" if name == "published" else "sound",
-        "options": column.options | {key: given[key] for key in column.takes if key in given},
-    }
+def _runs(
+    paper: Paper,
+    entry: Entry,
+    cell: Cell,
+    name: ColumnName,
+    column: Column,
+    settings: Sequence[Mapping[str, Any]],
+    seeds: Any,
+) -> list[Run]:
+    """The runs of one column of one line with each of these further options."""
+    body: dict[str, Any] = {"name": f"{paper.key}/{entry.id}", "data": [entry.graph(cell.dataset)], "seeds": seeds}
+    body |= {"attacks": column.attacks} if column.attacks else {}
+    options = [options_of(entry, column, cell) | dict(setting) for setting in settings]
     epsilon = float(cell.epsilon or "inf")
+    if column.reports:
+        body["reports"] = [{"name": column.method, "options": one} for one in options]
+        body |= {} if column.method == CLEAN else {"epsilons": [epsilon]}
+        return expand(experiment_from(body, f"{paper.key}.toml"))
+    mode = column.mode or ("published" if name == "published" else "sound")
+    body["methods"] = [{"name": column.method, "mode": mode, "options": one} for one in options]
     promise = promised(column.promise, epsilon)
     if column.takes_delta and cell.dataset in entry.deltas:
         promise["delta"] = entry.deltas[cell.dataset]
-    data = {
-        "name": entry.same_as.get(cell.dataset, cell.dataset),
-        "prepare": entry.prepares.get(cell.dataset, entry.prepare),
-        "split": entry.splits.get(cell.dataset, entry.split),
-    }
-    metrics = ["accuracy", "public-graph"] if column.metric == "public_graph_accuracy" else ["accuracy"]
-    body = {"name": f"{paper.key}/{entry.id}", "methods": [method], "data": [data], "promises": [promise]}
-    body |= {"attacks": column.attacks} if column.attacks else {}
-    return expand(experiment_from(body | {"seeds": seeds, "metrics": metrics}, f"{paper.key}.toml"))
+    body["promises"] = [promise]
+    body["metrics"] = ["accuracy", *(["public-graph"] if column.metric == "public_graph_accuracy" else [])]
+    return expand(experiment_from(body, f"{paper.key}.toml"))
+
+
+def options_of(entry: Entry, column: Column, cell: Cell) -> dict[str, Any]:
+    """The options of a column on the data set of a cell; ``"backbone"`` stands for the printed one."""
+    given = entry.per_data.get(cell.dataset, {})
+    network = entry.backbones.get(cell.backbone, cell.backbone)
+    own = {key: network if value == "backbone" else value for key, value in column.options.items()}
+    return own | {key: given[key] for key in column.takes if key in given}
 
 
 def promised(promise: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
@@ -153,8 +205,9 @@ def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
     body, notes = [], []
     for line in found.lines:
         groups = {name: kept.group(runs) for name, runs in line.runs.items()}
-        estimates = {name: _estimate(group, line.metrics[name]) for name, group in groups.items()}
-        shown = {name: _shown(groups[name], estimates[name]) for name in groups}
+        values = kept.values(line)
+        estimates = {name: Estimate.of(values[name]) if values.get(name) else None for name in groups}
+        shown = {name: _shown(line, name, groups[name], estimates[name]) for name in groups}
         for name, group in groups.items():
             if group is not None:
                 notes.append(_promised(name, group, line.cell))
@@ -162,16 +215,22 @@ def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
         ours = "" if own is None else f"{own['label']} {shown['own']}"
         cell, published = line.cell, estimates.get("published")
         apart = "" if published is None else f"{100 * published.mean - cell.value:+.1f}"
-        cells = (cell.dataset, cell.setting, _printed(cell), shown.get("published", ""), apart)
+        setting = f"{cell.setting}, {cell.metric}" if len(found.entry.metrics) > 1 else cell.setting
+        cells = (cell.dataset, setting, _printed(cell), shown.get("published", ""), apart)
         body.append((*cells, shown.get("sound", ""), ours, verdict(line, published)))
     entry = found.entry
     told = [
         f"± in print: {found.paper.spread}; brackets here: 95 % bootstrap interval over the seeds",
         *dict.fromkeys(notes),
     ]
+    several = sorted({count for line in found.lines for count in line.settings.values() if count > 1})
+    told += [
+        f"averages are over {count} settings, for each seed whose runs are all there; ± of averages in print: over settings"
+        for count in several
+    ]
     told += [f"{UNPROVED} the promise does not hold: known gaps, or no finite bound", EXACT]
     told += [entry.remark] if entry.remark else []
-    title = f"{found.paper.title}, {entry.name}: {entry.title} ({entry.metric}, %)"
+    title = f"{found.paper.title}, {entry.name}: {entry.title} ({', '.join(entry.metrics)}, %)"
     return Table(title, head, tuple(body), tuple(told))
 
 
@@ -209,22 +268,41 @@ class Kept:
         return Group(found) if found else None
 
     def values(self, line: Line) -> dict[str, list[float]]:
-        """By column, what the runs of a line measured."""
-        groups = {name: self.group(runs) for name, runs in line.runs.items()}
-        return {name: group.all_values(line.metrics[name]) for name, group in groups.items() if group is not None}
+        """By column, what the runs of a line measured: one number per seed, or the mean over settings where it averages."""
+        found = {}
+        for name, runs in line.runs.items():
+            group, metric = self.group(runs), line.metrics[name]
+            if group is None:
+                continue
+            if line.settings.get(name, 1) == 1 and name not in line.bases:
+                found[name] = group.all_values(metric)
+                continue
+            means = self._means(runs, metric, line.settings.get(name, 1))
+            if name in line.bases:
+                base = self._means(line.bases[name], metric, 1)
+                means = {seed: mean - base[seed] for seed, mean in means.items() if seed in base}
+            found[name] = list(means.values())
+        return found
+
+    def _means(self, runs: Sequence[Run], metric: str, settings: int) -> dict[int | None, float]:
+        """By seed, the mean over settings; seeds that lack one are left out."""
+        by_seed: dict[int | None, list[float]] = {}
+        for run in runs:
+            row = self.row(run)
+            value = None if row is None or row["status"] != "done" else row["metrics"].get(metric)
+            if value is not None:
+                by_seed.setdefault(run.seed, []).append(value)
+        return {seed: float(np.mean(values)) for seed, values in by_seed.items() if len(values) == settings}
 
 
-def _estimate(group: Group | None, metric: str) -> Estimate | None:
-    return None if group is None else group.estimate(metric)
-
-
-def _shown(group: Group | None, estimate: Estimate | None) -> str:
+def _shown(line: Line, name: str, group: Group | None, estimate: Estimate | None) -> str:
     if group is None:
         return ""
+    if estimate is None and line.settings.get(name, 1) > 1:
+        return f"{len(group.rows)} of {len(line.runs[name])} runs"
     if estimate is None:
         return "failed"
-    promised = group["level"] != "none"
-    return estimate.percent() + (UNPROVED if promised and not group.proved["holds"] else "")
+    return estimate.percent() + (UNPROVED if private(group.rows[0]) and not group.proved["holds"] else "")
 
 
 def _printed(cell: Cell) -> str:

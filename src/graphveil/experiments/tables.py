@@ -44,6 +44,10 @@ class Table:
         notes = (f"{in_markdown(note)}.\n" for note in self.notes)
         return "\n".join([f"### {in_markdown(self.title)}", "", *table, "", *notes])
 
+    def lines(self) -> list[dict[str, str]]:
+        """Every line by the names of its columns."""
+        return [dict(zip(self.head, line, strict=True)) for line in self.body]
+
     def csv(self) -> str:
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows((self.head, *self.body))

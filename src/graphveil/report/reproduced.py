@@ -33,18 +33,18 @@ def draw(found: Sequence[tuple[Reproduction, Rows]], path: str | Path) -> Figure
 
 
 def panels_of(asked: Reproduction, rows: Rows) -> list[Panel]:
-    """By data set and level, in the order of print."""
-    by_place: dict[tuple[str, str], list[Line]] = {}
+    """By data set, level and metric, in the order of print."""
+    by_place: dict[tuple[str, str, str], list[Line]] = {}
     for line in asked.lines:
         if _epsilon(line.cell) is not None:
-            by_place.setdefault((line.cell.dataset, line.cell.level), []).append(line)
+            by_place.setdefault((line.cell.dataset, line.cell.level, line.cell.metric), []).append(line)
     found, kept = [], Kept(rows)
-    for (dataset, level), lines in by_place.items():
+    for (dataset, level, metric), lines in by_place.items():
         series = _series(lines, kept)
         if any(len(one.values) > 1 for one in series):
             printed = [_point(line.cell) for line in lines]
             entry = asked.entry
-            found.append(Panel(dataset, f"{entry.metric}, %", series, f"{entry.name}, {level}", printed=printed))
+            found.append(Panel(dataset, f"{metric}, %", series, f"{entry.name}, {level}", printed=printed))
     return found
 
 

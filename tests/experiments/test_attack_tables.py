@@ -1,0 +1,76 @@
+"""Attacks on reports and on models as tables of a paper: LGA-PGNN's Tables I, III, IV and VI, NIP-GNN's Table 4."""
+
+import pytest
+
+from graphveil.experiments.drawn import drawn_runs
+from graphveil.experiments.papers import find
+from graphveil.experiments.reproduce import compared, reproduction
+
+from .test_reproduce import row_of
+
+
+def asked(target, **how):
+    paper, (entry,) = find(target)
+    return reproduction(paper, entry, **{"seeds": 1} | how)
+
+
+@pytest.mark.parametrize(
+    "target", ["lga-pgnn/table1", "lga-pgnn/table3", "lga-pgnn/table4", "lga-pgnn/table6", "nip-gnn/table4"]
+)
+def test_every_line_of_an_attack_table_runs_or_says_why(target):
+    found = asked(target)
+    assert found.lines and all(bool(line.runs) != bool(line.why) for line in found.lines)
+    assert {line.cell.dataset for line in found.lines if line.why} <= {"deezer-hr", "lastfm-asia"}
+
+
+def test_one_run_stands_beside_every_printed_metric():
+    found = asked("lga-pgnn/table1", data=["deezer-hu"], epsilons=["5"], columns=["published"])
+    (run,) = found.runs
+    assert len(found.lines) == 4 and run.kind == "reports" and run.method == "piecewise-algorithm"
+    assert run.promise["features"] == 5.0 and run.attacks[0]["attribute"] == "Alternative"
+    figures = {"accuracy": 0.82, "precision": 0.81, "recall": 0.70, "f1": 0.75}
+    metrics = {f"attribute-inference.{name}": value for name, value in figures.items()}
+    table = compared(found, [row_of(run, 0.0, holds=False) | {"metrics": metrics}])
+    assert [line[1].rpartition(", ")[2] for line in table.body] == ["attack-accuracy", "precision", "recall", "f1"]
+    assert [line[3] for line in table.body] == ["82.0‡", "81.0‡", "70.0‡", "75.0‡"]
+
+
+def test_clean_rows_promise_nothing_and_are_not_marked_as_a_broken_promise():
+    found = asked("lga-pgnn/table3", data=["cora"], epsilons=["inf"])
+    (run,) = found.runs
+    table = compared(found, [row_of(run, 0.0, holds=False) | {"metrics": {"link-stealing.f1": 0.9}}])
+    assert [line[3] for line in table.body] == ["failed"] * 3 + ["90.0"]
+
+
+def test_the_paper_s_own_attack_is_one_run_in_both_tables():
+    three, six = asked("lga-pgnn/table3", epsilons=["inf"]), asked("lga-pgnn/table6", methods=["dnn-lsa"])
+    assert {run.id for run in three.runs} == {run.id for run in six.runs} and len(six.runs) == 3
+    assert all(run.attacks[0]["both_orders"] for run in six.runs)
+    other = asked("lga-pgnn/table6", data=["cora"], methods=["lsa2", "lsa2-euclidean", "lsa2-cosine"])
+    (model,) = other.runs
+    assert model.method == "gcn" and model.promise["level"] == "none" and model.attacks[0]["count"] == "most"
+    assert len({line.metrics["published"] for line in other.lines}) == 6
+
+
+def test_figures_of_an_attack_vary_what_is_reported():
+    paper, (entry,) = find("lga-pgnn/figure5")
+    runs = drawn_runs(paper, entry, seeds=1)["link-stealing.f1"]
+    assert {run.options["sampled"] for run in runs} == {1, 100, 500, 1433} and {run.kind for run in runs} == {"reports"}
+    assert {run.method for run in runs} == {"piecewise-raw", "piecewise-zero"}
+
+
+def test_membership_is_asked_of_what_table_1_trains():
+    from dataclasses import replace
+
+    attacked = asked("nip-gnn/table4", data=["cora"], methods=["nip-gnn", "gap"], columns=["published"])
+    trained = asked("nip-gnn/table1", data=["cora"], methods=["nip-gnn", "gap"], columns=["published"])
+    assert {replace(run, attacks=()).id for run in attacked.runs} == {run.id for run in trained.runs}
+
+
+def test_generated_graphs_of_a_figure_have_their_own_options():
+    paper, (entry,) = find("dpdgc/figure3")
+    runs = drawn_runs(paper, entry, seeds=1)["test_accuracy"]
+    generated = [run for run in runs if run.data["name"] == "csbm"]
+    assert {run.data["options"]["phi"] for run in generated} == {-1.0, -0.5, 0.0, 0.5, 1.0}
+    assert {run.method for run in generated} == {"dpdgc", "dp-mlp"} and len(generated) == 10
+    assert {run.promise.get("k") for run in runs if run.data["name"] == "amazon-computers"} == {0, 1, 5, 25, None}
