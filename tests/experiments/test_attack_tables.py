@@ -74,3 +74,23 @@ def test_generated_graphs_of_a_figure_have_their_own_options():
     assert {run.data["options"]["phi"] for run in generated} == {-1.0, -0.5, 0.0, 0.5, 1.0}
     assert {run.method for run in generated} == {"dpdgc", "dp-mlp"} and len(generated) == 10
     assert {run.promise.get("k") for run in runs if run.data["name"] == "amazon-computers"} == {0, 1, 5, 25, None}
+
+
+def test_a_picture_has_a_panel_per_metric():
+    from graphveil.report.reproduced import panels_of
+
+    found = asked("lga-pgnn/table1", data=["deezer-hu"], epsilons=["5", "10"], columns=["published"])
+    figures = {"accuracy": 0.8, "precision": 0.7, "recall": 0.6, "f1": 0.5}
+    metrics = {f"attribute-inference.{name}": value for name, value in figures.items()}
+    panels = panels_of(found, [row_of(run, 0.0, holds=False) | {"metrics": metrics} for run in found.runs])
+    assert [panel.ylabel for panel in panels] == ["attack-accuracy, %", "precision, %", "recall, %", "f1, %"]
+    assert [list(panel.series[0].means.values()) for panel in panels] == [[value] * 2 for value in figures.values()]
+    assert all(len(panel.printed) == 2 for panel in panels)
+
+
+def test_baselines_of_dpdgc_run_at_the_level_where_print_copies_another():
+    found = asked("dpdgc/table2neighbors", data=["cora"])
+    levels = {
+        (line.cell.method, line.cell.level, run.promise["k"]) for line in found.lines for run in line.runs["published"]
+    }
+    assert levels == {(name, f"k-neighbor:{k}", k) for name in ("gap", "dp-mlp") for k in (1, 5, 25)}

@@ -1,7 +1,10 @@
 """Printed averages over settings, and differences to their base: Tables 2, 5, 7, 8 and 10 to 12 of GraphPrivatizer."""
 
+import json
+
 import pytest
 
+from graphveil.experiments.export import plain, write_rows
 from graphveil.experiments.papers import find
 from graphveil.experiments.reproduce import compared, reproduction
 
@@ -95,3 +98,16 @@ def test_a_quick_look_leaves_averages_out():
         "graphprivatizer-t-base",
         "graphprivatizer-m-base",
     }
+
+
+def test_the_command_runs_only_the_lines_asked_for(graphveil, tmp_path):
+    found = asked(methods=["graphprivatizer-m-base"])
+    write_rows([plain(row(run)) for run in found.runs], tmp_path / "rows.jsonl")
+    words = ("reproduce", "graph-privatizer/table8", "--seeds", 2, "--methods", "graphprivatizer-m-base", "--json")
+    words += ("--from", tmp_path / "rows.jsonl", "--backbones", "gcn")
+    code, out, err = graphveil(*words, "--epsilons", "0.1")
+    assert code == 0, err
+    lines = json.loads(out)[0]["lines"]
+    assert [line["published mode"] for line in lines] == ["70.5 [70.0, 71.0]‡", "80.0 [80.0, 80.0]‡"]
+    code, _, err = graphveil(*words, "--epsilons", "0.2")
+    assert code == 2 and "prints no epsilon '0.2'; it has: 0.1, 1, 2, 8, inf" in " ".join(err.split())
