@@ -64,7 +64,7 @@ def heat_runs(
         body = {
             "name": f"{paper.key}/{entry.id}",
             "methods": [
-                {"name": heat.method, "mode": "published", "options": heat.options | setting | taken}
+                {"name": heat.method, "mode": "published", "options": heat.options | taken | setting}
                 for setting in settings
             ],
             "data": [entry.graph(name)],
