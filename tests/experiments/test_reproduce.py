@@ -203,3 +203,5 @@ def test_the_command_lists_and_shows_stored_runs(graphveil, tmp_path):
     code, said, err = graphveil("reproduce", "dpdgc/figure1")
     assert code == 0 and "an illustration" in err
     assert graphveil(*words, "--columns", "none")[0] == 2 and COLUMNS == ("published", "sound", "own")
+    code, _, said = graphveil(*words, "--backbones", " ,")
+    assert code == 2 and "--backbones names nothing" in said

@@ -71,7 +71,10 @@ def reproduce(
     sets = None if datasets is None else [name.strip() for name in datasets.split(",")]
     how: dict[str, Any] = {"seeds": int(seeds) if seeds.isdigit() else seeds, "quick": quick, "columns": named}
     only = {"methods": methods, "backbones": backbones, "epsilons": epsilons}
-    how |= {name: None if text is None else opt.several(text) for name, text in only.items()}
+    for name, text in only.items():
+        how[name] = None if text is None else opt.several(text)
+        if how[name] == []:
+            raise InputError(f"--{name} names nothing")
     kept = None if stored is None else read_rows(stored)
     opt.check_picture(figure)
     shown: list[Table] = []
