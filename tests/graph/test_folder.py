@@ -106,7 +106,7 @@ def test_a_copy_for_another_process_is_a_path_and_reads_the_files_itself(folders
 def test_a_method_that_needs_the_whole_graph_says_so(folders):
     stored = open_folder(folders[3])
     for method in (gv.Gap(mode="published"), gv.Dpdgc(), gv.NipGnn()):
-        with pytest.raises(InputError, match="needs the whole graph in memory: .* roster, ballot, dp-mlp, gap or mlp"):
+        with pytest.raises(InputError, match=r"needs the whole graph in memory: .* roster, ballot, dp-mlp, gap or mlp"):
             method.fit(stored, gv.NodeLevel(8.0))
     with pytest.raises(InputError, match="block by block"):
         gv.Ballot().fit(stored, gv.EdgeLevel(8.0))

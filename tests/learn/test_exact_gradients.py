@@ -10,9 +10,10 @@ import torch
 from graphveil.errors import PrivacyError
 from graphveil.graph import DenseRows, Graph, Lists, SparseRows
 from graphveil.graph.blocks import Block
-from graphveil.learn import MLP, Branches, Calls, Dropout, SummedBranches, clipped_gradient_sum
+from graphveil.learn import MLP, Branches, Calls, Dropout, SummedBranches, clipped_gradient_sum, exact_kernels
 from graphveil.learn.exact_gradients import ExactCalls, exact_gradient_sum, exact_scores
-from graphveil.learn.grid_rows import ConstantRows, ScaledRows, cut, grid_rows
+from graphveil.learn.exact_rows import ConstantRows, ScaledRows
+from graphveil.learn.grid_rows import cut, grid_rows
 from graphveil.learn.grids import MOST_BITS, SumGrid
 
 RECORDS, FEATURES, CLASSES = 61, 9, 4
@@ -131,9 +132,8 @@ def test_dropped_inputs_are_those_of_the_example_wherever_it_is():
     parts = np.array_split(np.arange(RECORDS), 4)
     assert np.array_equal(sum(ask(part, part[0]) for part in parts), whole)
     assert not np.array_equal(sum(ask(part, 0) for part in parts), whole)
-    kept = Dropout(rate, key).at(1, (4000, 24))
     out = np.ones((4000, 24))
-    kept.of(out, out)
+    Dropout(rate, key).at(1, out.shape).keep(out, out)
     assert abs(out.mean() - 1) < 5 * np.sqrt(rate / (1 - rate) / out.size)
     assert set(np.unique(out)) == {0.0, 1 / (1 - rate)}
 
@@ -155,3 +155,26 @@ def test_a_network_that_was_sent_elsewhere_lives_in_one_vector(name):
     assert np.array_equal(exact_scores(copy, rows), exact_scores(network, rows))
     copy.parameters.zero_()
     assert not exact_scores(copy, rows).any() and exact_scores(network, rows).any()
+
+
+def test_a_record_whose_numbers_overflow_between_layers_is_dropped_alone():
+    network, inputs, labels = some("joined", False)
+    grid = SumGrid.of(RECORDS, 0.5)
+    own, near = inputs(np.arange(RECORDS), grid.bits)
+    rows = near.scores(np.eye(6))
+    rows[7] = np.inf
+    labels[7] = 1
+    found = exact_gradient_sum(network, (own, ScaledRows.of(rows, grid.bits)), labels, 0.5, grid)
+    without = np.where(np.arange(RECORDS) == 7, -1, labels)
+    assert np.isfinite(found).all()
+    assert np.array_equal(found, exact_gradient_sum(network, (own, near), without, 0.5, grid))
+
+
+def test_selu_is_selu_and_the_same_wherever_a_number_stands():
+    x = np.concatenate([np.random.default_rng(0).normal(size=1001) * 3, [0.0, -1e-9, -40.0, -800.0, -np.inf]])
+    whole, alone = np.empty_like(x), np.empty_like(x)
+    exact_kernels.selu(x, whole)
+    assert np.abs(whole - torch.selu(torch.from_numpy(x)).numpy()).max() < 1e-15
+    for at in range(len(x)):
+        exact_kernels.selu(x[at : at + 1], alone[at : at + 1])
+    assert np.array_equal(alone, whole)

@@ -1,6 +1,6 @@
 """Sums of clipped per-example gradients of any network that are exact: the same for any order and any cut into blocks.
 
-*A record's numbers are its own.* Inputs of every layer lie on a grid relative to their row (``grid_rows.py``) and weights are
+*A record's numbers are its own.* Inputs of every layer lie on a grid relative to their row (``exact_rows.py``) and weights are
 rounded (``grids.rounded_weights``), so that no product rounds, in whatever order a library adds up, forwards and backwards; what
 is between layers is computed row by row (``exact_kernels.py``).
 
@@ -23,13 +23,13 @@ import torch
 from torch import Tensor
 
 from graphveil.learn import exact_kernels as kernels
+from graphveil.learn.exact_rows import Coins, ExactRows, ScaledRows, cut_sum
 from graphveil.learn.gradients import SLACK, TINY, refuse_second_use
 from graphveil.learn.grid_kernels import row_squares
-from graphveil.learn.grid_rows import ExactRows, Kept, ScaledRows, cut_sum
 from graphveil.learn.grids import MOST_BITS, SumGrid, rounded_weights
 from graphveil.learn.modules import Block, Inputs, Linear, Network
 
-COINS = 1 << 16
+SIDES = 1 << 16  # of a coin
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Dropout:
     key: int
     first: int = 0
 
-    def at(self, layer: int, shape: tuple[int, ...]) -> Kept:
-        """What is kept of these examples' inputs; every coin has 16 random bits."""
+    def at(self, layer: int, shape: tuple[int, ...]) -> Coins:
+        """Those for these examples' inputs of one layer; every coin has 16 random bits."""
         records, width = shape
         words = -(-width // 4)
         stream = np.random.PCG64([self.key, layer]).advance(int(self.first) * words)
-        coins = stream.random_raw(records * words).view(np.uint16).reshape(records, 4 * words)
-        return Kept(coins, round(self.rate * COINS), 1 / (1 - self.rate))
+        shown = stream.random_raw(records * words).view(np.uint16).reshape(records, 4 * words)
+        return Coins(shown, round(self.rate * SIDES), 1 / (1 - self.rate))
 
 
 class Use(NamedTuple):
@@ -71,9 +71,9 @@ class ExactCalls:
             outputs = torch.from_numpy(_product(layer, rows, self._bits)).requires_grad_(torch.is_grad_enabled())
             self.made.append(Use(layer, rows, outputs))
             return outputs
-        kept = None if self._dropout is None else self._dropout.at(len(self.made), tuple(x.shape))
-        rows = ScaledRows.of(x.detach().numpy(), self._bits, kept)
-        outputs = _apply(_Applied, x, layer, rows, self._bits, kept)
+        coins = None if self._dropout is None else self._dropout.at(len(self.made), tuple(x.shape))
+        rows = ScaledRows.of(x.detach().numpy(), self._bits, coins)
+        outputs = _apply(_Applied, x, layer, rows, self._bits, coins)
         self.made.append(Use(layer, rows, outputs))
         return outputs
 
@@ -160,16 +160,16 @@ class _Applied(torch.autograd.Function):
     """A layer between others: exact forwards and backwards."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, layer: Linear, rows: ScaledRows, bits: int, kept: Kept | None) -> Tensor:
-        ctx.layer, ctx.kept = layer, kept
+    def forward(ctx: Any, x: Tensor, layer: Linear, rows: ScaledRows, bits: int, coins: Coins | None) -> Tensor:
+        ctx.layer, ctx.coins = layer, coins
         return torch.from_numpy(_product(layer, rows, bits))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         back = rounded_weights(ctx.layer.weight.numpy(), MOST_BITS)
         found = ScaledRows.of(_rows(gradients[0]), MOST_BITS).scores(back)
-        if ctx.kept is not None:
-            ctx.kept.of(found, found)
+        if ctx.coins is not None:
+            ctx.coins.keep(found, found)
         return torch.from_numpy(found), None, None, None, None
 
 

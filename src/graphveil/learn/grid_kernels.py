@@ -166,10 +166,16 @@ def sparse_sums(starts: Any, columns: Any, values: Any, scales: Any, coefficient
 
 @njit(cache=True, nogil=True)
 def scaled_rows(x: Any, steps: float, values: Any, factors: Any, squares: Any) -> None:
-    """``x[i]`` becomes ``factors[i] values[i]``: a power of two, and numbers rounded to 1 / steps; and its squared norm."""
+    """``x[i]`` becomes ``factors[i] values[i]``: a power of two, and numbers rounded to 1 / steps; and its squared norm.
+
+    A row that is not finite becomes zero, and its squared norm infinite.
+    """
     for i in range(len(x)):
         norm = math.sqrt(squared(x[i]))
-        factor = math.ldexp(1.0, math.frexp(norm)[1]) if 0.0 < norm < np.inf else 1.0
+        if not norm < np.inf:
+            values[i], factors[i], squares[i] = 0.0, 1.0, np.inf
+            continue
+        factor = math.ldexp(1.0, math.frexp(norm)[1]) if norm > 0.0 else 1.0
         factors[i] = factor
         to_whole, back = steps / factor, 1 / steps
         for j in range(x.shape[1]):

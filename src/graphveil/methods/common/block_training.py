@@ -21,7 +21,7 @@ from graphveil.graph import Graph
 from graphveil.graph.blocks import Block
 from graphveil.learn import engine
 from graphveil.learn.engine.kept import Kept
-from graphveil.learn.grid_rows import ExactRows
+from graphveil.learn.exact_rows import ExactRows
 from graphveil.learn.grids import MOST_BITS, SumGrid
 from graphveil.methods.common.own_predictor import own_optimizer
 from graphveil.methods.common.trainer import OPEN_RATE, BestEpoch, OpenTraining, records_are_public

@@ -7,7 +7,8 @@
 Sound: weights and sensitivities of ``common/aggregation.py``; encoder and classifier by full-batch private gradients, one row
 per node, and both linear: X_0 are unit logits of a softmax regression, which needs far fewer noisy numbers. Training records pay
 for all three stages, everybody pays for the mean and the hops. At edge level features and labels are public, so only the hops
-cost: sqrt 2 each on undirected data. As the paper has it: ``published.py``.
+cost: sqrt 2 each on undirected data. All queries go block by block and their sums are exact: gradients by
+``learn/exact_gradients.py``, hops by the grid of messages. As the paper has it, in memory: ``published.py``.
 Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``tests/audit/test_conformance.py``.
 """
 

@@ -14,7 +14,8 @@ from graphveil.graph.blocks import Block
 from graphveil.graph.unit import unit_array
 from graphveil.learn import engine
 from graphveil.learn.centred_sums import BIAS
-from graphveil.learn.grid_rows import ConstantRows, ExactRows, ScaledRows, grid_rows
+from graphveil.learn.exact_rows import ConstantRows, ExactRows, ScaledRows
+from graphveil.learn.grid_rows import grid_rows
 from graphveil.learn.grids import MOST_BITS
 from graphveil.methods.common.block_training import BlockTrainer
 from graphveil.methods.common.branches import ReleasedNumbers, branch_parameters
