@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from graphveil.audit import audit_method
-from graphveil.audit.central.conformance import awkward_graph, check_private_method, example_promise
+from graphveil.audit.central.conformance import (
+    ConformanceError,
+    awkward_graph,
+    check_private_method,
+    example_promise,
+)
 from graphveil.audit.central.many_draws import many_draws
 from graphveil.audit.central.neighbours import neighbours
 from graphveil.audit.central.replay import Recording
@@ -15,11 +20,20 @@ from graphveil.learn import engine
 from graphveil.learn.engine.local import Local
 from graphveil.methods.ballot import Ballot
 from graphveil.methods.dp_mlp import DpMlp
+from graphveil.methods.gap import Gap
+from graphveil.methods.mlp import Mlp
 from graphveil.methods.roster import Roster
-from graphveil.privacy.promise import KNeighborLevel, NodeLevel
+from graphveil.privacy.promise import EdgeLevel, KNeighborLevel, NodeLevel
 from tests.audit.mutants.blocks import a_repeated_part_counts_twice, blocks_share_noise, chunks_share_counters
+from tests.audit.mutants.central import clipping_skipped, data_dependent_max_degree, mean_instead_of_sum
 
-METHODS = [DpMlp(steps=4), Ballot(steps=4, combiner_steps=4, assume="homophilous", least_votes=0.5), Roster(steps=4)]
+METHODS = [
+    DpMlp(steps=4),
+    Ballot(steps=4, combiner_steps=4, assume="homophilous", least_votes=0.5),
+    Roster(steps=4),
+    Gap(steps=4),
+    Gap(steps=4, hidden=5),
+]
 RECORD = NodeLevel(4.0, 1e-4)
 
 
@@ -38,7 +52,7 @@ def stored(kind, folder):
     return Stored
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.parametrize("promise", [RECORD, KNeighborLevel(2, 4.0, 1e-4)], ids=["record", "k-neighbor"])
 def test_a_run_from_a_folder_conforms(method, promise, tmp_path):
     kind = stored(type(method), tmp_path)
@@ -47,7 +61,21 @@ def test_a_run_from_a_folder_conforms(method, promise, tmp_path):
     assert len(list(tmp_path.iterdir())) > 20
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_an_edge_level_run_from_a_folder_conforms(tmp_path):
+    report = check_private_method(stored(Gap, tmp_path)(epochs=2, hidden=5), [EdgeLevel(4.0, 1e-4)])
+    assert max(report.largest.values()) > 0.98
+    report = check_private_method(stored(Mlp, tmp_path)(epochs=2, hidden=5), [EdgeLevel(4.0, 1e-4)])
+    assert not report.largest  # nothing is released that edges could move
+
+
+@pytest.mark.parametrize("method", METHODS[-2:], ids=repr)
+@pytest.mark.parametrize("bug", [clipping_skipped, mean_instead_of_sum, data_dependent_max_degree])
+def test_bugs_in_the_sums_of_gap_are_seen(method, bug):
+    with bug(), pytest.raises(ConformanceError):
+        check_private_method(method, [RECORD])
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_replays_do_not_depend_on_the_cut(method):
     """Clean values and distances of every release, on every neighbour: one block, a few in threads, one record each."""
     data, names = awkward_graph(method)

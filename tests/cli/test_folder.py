@@ -12,6 +12,7 @@ from graphveil.graph import powerlaw_sbm
 from graphveil.graph.data.splits import random_split
 from graphveil.graph.folder import open_folder, save_folder
 from graphveil.graph.validate import validate
+from tests.stored import generated
 
 
 @pytest.fixture
@@ -66,8 +67,26 @@ def test_the_command_line_trains_on_a_folder(graphveil, tmp_path):
     said = json.loads(text)
     model = gv.Ballot().fit(graph, gv.NodeLevel(8.0), seed=5)
     assert said["epsilon"] == model.certificate.epsilon
-    code, _, err = graphveil("train", "gap", "--data", tmp_path / "f", "--epsilon", 8)
-    assert code == 2 and "block by block" in err
+    for asked in (("dpdgc",), ("gap", "--mode", "published", "--level", "edge")):
+        code, _, err = graphveil("train", *asked, "--data", tmp_path / "f", "--epsilon", 8)
+        assert code == 2 and "block by block" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("asked", [("gap", "node"), ("gap", "edge"), ("mlp", "edge")], ids=" ".join)
+def test_gap_and_mlp_train_and_predict_from_a_folder_as_from_memory(graphveil, tmp_path, asked):
+    graph, (method, level) = generated(500), asked
+    save_folder(graph, tmp_path / "f", 3)
+    fewer = {"steps": 4} if level == "node" else {"epochs": 4}
+    flags = ("--data", tmp_path / "f", "--level", level, "--epsilon", 8, "--seed", 5, "--out", tmp_path / "run")
+    code, text, err = graphveil("train", method, *flags, "--json", "--set", "{}={}".format(*next(iter(fewer.items()))))
+    assert code == 0, err
+    promise = gv.NodeLevel(8.0) if level == "node" else gv.EdgeLevel(8.0)
+    model = {"gap": gv.Gap, "mlp": gv.Mlp}[method](**fewer).fit(graph, promise, seed=5)
+    assert json.loads(text)["test_accuracy"] == model.score(graph)
+    code, _, err = graphveil("predict", tmp_path / "run", "--data", tmp_path / "f", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    told = pa.csv.read_csv(tmp_path / "p.csv")["prediction"].to_numpy()
+    assert np.array_equal(told, model.predict(graph).numpy())
 
 
 def test_edges_alone_make_a_folder_without_features(graphveil, tables):

@@ -38,8 +38,10 @@ def folders(graph, tmp_path_factory):
         gv.Ballot(publish="noisy", release_accuracy=True),
         gv.Roster(steps=12, edge_cover=True),
         gv.Roster(steps=12, edge_cover=False),
+        gv.Gap(steps=12),
+        gv.Gap(steps=5, hidden=20),
     ],
-    ids=["dp-mlp", "ballot", "roster", "roster, edges not covered"],
+    ids=["dp-mlp", "ballot", "roster", "roster, edges not covered", "gap", "gap, hidden"],
 )
 def test_releases_are_equal_bit_for_bit_for_any_number_of_blocks_and_threads(
     graph, folders, monkeypatch, method, promise
@@ -65,6 +67,21 @@ def test_releases_are_equal_bit_for_bit_for_any_number_of_blocks_and_threads(
     assert all(ledger == ledgers[0] for ledger in ledgers)
 
 
+@pytest.mark.parametrize("method", [gv.Gap(epochs=4), gv.Mlp(epochs=6), gv.DpMlp(epochs=4)], ids=lambda m: m.name)
+@pytest.mark.parametrize("promise", [gv.EdgeLevel(8.0), gv.NonPrivate()], ids=lambda p: p.level)
+def test_open_training_gives_the_same_network_for_any_number_of_blocks_and_threads(
+    graph, folders, monkeypatch, method, promise
+):
+    expected = method.fit(graph, promise, seed=5).predictor.arrays()
+    for folder in folders.values():
+        for threads in (1, 3):
+            monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+            model = method.fit(open_folder(folder), promise, seed=5)
+            found = model.predictor.arrays()
+            assert all(np.array_equal(found[name], expected[name]) for name in expected), (folder, threads)
+            assert model.score(open_folder(folder)) > 0.3  # of four classes
+
+
 def test_features_are_kept_only_as_far_as_memory_is_given(folders):
     little = open_folder(folders[16], keep=2 * 188 * 6 * 4)
     for block in little.blocks():
@@ -88,8 +105,8 @@ def test_a_copy_for_another_process_is_a_path_and_reads_the_files_itself(folders
 
 def test_a_method_that_needs_the_whole_graph_says_so(folders):
     stored = open_folder(folders[3])
-    for method in (gv.Gap(), gv.Dpdgc(), gv.NipGnn()):
-        with pytest.raises(InputError, match="roster, ballot or dp-mlp"):
+    for method in (gv.Gap(mode="published"), gv.Dpdgc(), gv.NipGnn()):
+        with pytest.raises(InputError, match=r"needs the whole graph in memory: .* roster, ballot, dp-mlp, gap or mlp"):
             method.fit(stored, gv.NodeLevel(8.0))
     with pytest.raises(InputError, match="block by block"):
         gv.Ballot().fit(stored, gv.EdgeLevel(8.0))

@@ -34,12 +34,26 @@ class Stuttering(Local):
                 yield number, answer
 
 
-@pytest.mark.parametrize("method", [gv.DpMlp(steps=3), gv.Ballot(steps=3, combiner_steps=3)], ids=repr)
-def test_answers_that_come_twice_or_late_change_no_release(graph, method):
-    expected = method.fit(graph, gv.NodeLevel(8.0), seed=1).predictor.arrays()
+@pytest.mark.parametrize(
+    "method, promise",
+    [
+        (gv.DpMlp(steps=3), gv.NodeLevel(8.0)),
+        (gv.Ballot(steps=3, combiner_steps=3), gv.NodeLevel(8.0)),
+        (gv.Gap(steps=3), gv.NodeLevel(8.0)),
+        (gv.Gap(steps=3, hidden=20), gv.KNeighborLevel(2, 8.0)),
+        (gv.Gap(steps=3), gv.NodeLevel(8.0, adjacency="bounded-degree", max_degree=50)),
+        (gv.Gap(epochs=3), gv.EdgeLevel(8.0)),
+        (gv.Gap(epochs=3, hidden=0), gv.NonPrivate()),
+        (gv.Mlp(epochs=3), gv.EdgeLevel(8.0)),
+        (gv.DpMlp(epochs=3), gv.EdgeLevel(8.0)),
+    ],
+    ids=lambda one: repr(one) if hasattr(one, "name") else one.adjacency,
+)
+def test_answers_that_come_twice_or_late_change_no_release(graph, method, promise):
+    expected = method.fit(graph, promise, seed=1).predictor.arrays()
     for where in (Local(1, 64), Local(3, 7), Stuttering(2, 64)):
         with engine.using(where):
-            found = method.fit(graph, gv.NodeLevel(8.0), seed=1).predictor.arrays()
+            found = method.fit(graph, promise, seed=1).predictor.arrays()
         assert all(np.array_equal(found[name], expected[name]) for name in expected), where
 
 
@@ -97,7 +111,7 @@ class Elsewhere(Local):
         (gv.Dpdgc(), gv.NodeLevel(4.0)),
         (gv.Ballot(), gv.EdgeLevel(4.0)),
         (gv.DpMlp(network="paper"), gv.NodeLevel(4.0)),
-        (gv.DpMlp(), gv.EdgeLevel(4.0)),
+        (gv.Gap(mode="published"), gv.EdgeLevel(4.0)),
         (gv.LocalRecipe(), gv.Local("withheld", 1.0, 1.0)),
     ],
     ids=str,

@@ -26,12 +26,15 @@ from tests.stored import generated, in_folders
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
 
 NODES, BLOCK = 20_000, 1500
+PROMISE, EDGE = gv.NodeLevel(8.0), gv.EdgeLevel(8.0)
 METHODS = [  # all that run in blocks
-    gv.DpMlp(steps=5),
-    gv.Ballot(steps=5, combiner_steps=5, publish="noisy", release_accuracy=True),
-    gv.Roster(steps=4),
+    (gv.DpMlp(steps=5), PROMISE),
+    (gv.Ballot(steps=5, combiner_steps=5, publish="noisy", release_accuracy=True), PROMISE),
+    (gv.Roster(steps=4), PROMISE),
+    (gv.Gap(steps=4), PROMISE),
+    (gv.Gap(epochs=2), EDGE),
+    (gv.Mlp(epochs=3), EDGE),
 ]
-PROMISE = gv.NodeLevel(8.0)
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +78,15 @@ def dying_once(task, graves):
     return attempt
 
 
-def released(method, of):
-    model = method.fit(of, PROMISE, seed=5)
+def released(method, promise, of):
+    model = method.fit(of, promise, seed=5)
     scores = model.predict_proba(of).numpy()
     return model.predictor.arrays() | {"scores": scores}, [entry.to_json() for entry in model.certificate.releases]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_releases_are_equal_bit_for_bit_with_workers_and_when_they_die(graph, folders, tmp_path, method):
-    expected, ledger = released(method, graph)
+@pytest.mark.parametrize("method, promise", METHODS, ids=lambda one: getattr(one, "name", None) or one.level)
+def test_releases_are_equal_bit_for_bit_with_workers_and_when_they_die(graph, folders, tmp_path, method, promise):
+    expected, ledger = released(method, promise, graph)
     if method.name == "ballot":
         assert len(expected["receivers"])  # the graph was used
     places = [(Local(2), folder) for folder in folders.values()]
@@ -92,10 +95,11 @@ def test_releases_are_equal_bit_for_bit_with_workers_and_when_they_die(graph, fo
     deadly.graves = tmp_path
     for where, folder in [*places, (deadly, folders[16])]:
         with engine.using(where):
-            found, entries = released(method, graph if folder is None else open_folder(folder))
+            found, entries = released(method, promise, graph if folder is None else open_folder(folder))
         assert all(np.array_equal(found[name], expected[name]) for name in expected), (where, folder)
         assert entries == ledger
-    died = {_answer, _sorted, _added} if method.name == "ballot" else {_answer}  # only ballots go along lists there
+    along_lists = method.name in ("ballot", "gap")  # where messages go along lists there
+    died = {_answer, _sorted, _added} if along_lists else {_answer}
     assert {grave.name for grave in tmp_path.iterdir()} == {task.__name__ for task in died}
 
 
@@ -165,7 +169,7 @@ def test_noise_does_not_leave_the_process_and_errors_come_back_as_they_are(graph
         lost = open_folder(tmp_path / "f")
         next((tmp_path / "f").glob("*.parquet")).unlink()
         with pytest.raises(InputError, match="cannot be read") as told:
-            METHODS[0].fit(lost, PROMISE, seed=5)
+            METHODS[0][0].fit(lost, PROMISE, seed=5)
     assert "\n" not in str(told.value) and "Traceback" not in str(told.value)
 
 

@@ -131,16 +131,16 @@ def test_seeded_runs_are_marked_and_unseeded_runs_are_not(small):
 
 
 def test_the_best_epoch_is_kept_and_without_validation_nodes_the_last(monkeypatch):
-    from graphveil.methods.common import trainer
+    from graphveil.methods.common import block_training
 
     seen = []
 
-    class Watched(trainer.BestEpoch):
+    class Watched(block_training.BestEpoch):
         def __call__(self, network):
             super().__call__(network)
             seen.append((self._best, network.parameters.clone()))
 
-    monkeypatch.setattr(trainer, "BestEpoch", Watched)
+    monkeypatch.setattr(block_training, "BestEpoch", Watched)
     data = worst_case_graph(seed=3)[0]
     model = gv.Mlp(hidden=4, epochs=30).fit(data, gv.NonPrivate(), seed=0)
     best = max(accuracy for accuracy, _ in seen)

@@ -10,6 +10,7 @@ import graphveil as gv
 from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.central.replay import Recorder, Replayer
 from graphveil.errors import InputError
+from graphveil.graph.blocks import whole
 from graphveil.graph.unit import unit_array
 from graphveil.graph.validate import validate
 
@@ -41,7 +42,7 @@ def test_epsilon_reaches_the_target_and_never_exceeds_it(small, promise):
 def test_without_noise_the_hop_tables_are_the_plain_aggregates(small):
     model = gv.Gap(**SMALL).fit(small, gv.NonPrivate(), seed=0)
     graph = validate(small)
-    rows = model.predictor.embedding(graph) * graph.present[:, None]
+    rows = model.predictor.embedding(whole(graph)) * graph.present[:, None]
     adjacency = np.zeros((graph.nodes, graph.nodes))
     adjacency[small.edge_index[1], small.edge_index[0]] = 1.0
     np.fill_diagonal(adjacency, 0.0)

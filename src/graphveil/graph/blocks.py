@@ -55,3 +55,8 @@ class Block:
     def present(self) -> np.ndarray:
         """Whether a slot holds a record, by that record alone (:attr:`Graph.present`)."""
         return self._graph.present_in(self.rows, self.labels, self.masks)
+
+
+def whole(graph: Graph) -> Block:
+    """All records as one block, for whoever does not go block by block."""
+    return Block(graph, slice(0, graph.nodes))

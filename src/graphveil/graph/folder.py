@@ -108,7 +108,7 @@ class Parts:
 
     def refuse(self, what: str) -> InputError:
         return InputError(
-            f"{self.folder} is read block by block, but {what}: use roster, ballot or dp-mlp, or import the graph to "
+            f"{self.folder} is read block by block, but {what}: use roster, ballot, dp-mlp or gap, or import the graph to "
             ".npz if it fits into memory"
         )
 

@@ -17,6 +17,7 @@ then added in float64, where the order of addition can matter: ``privacy.noise.s
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError, PrivacyError
 from graphveil.graph.rows import DenseRows, SparseRows
-from graphveil.learn.modules import Block, Inputs, Linear, Network
+from graphveil.learn.modules import Block, Inputs, Linear, Network, Plainly
 
 SLACK = 1e-10
 TINY = 1e-300
@@ -39,7 +40,13 @@ class Call(NamedTuple):
     outputs: Tensor
 
 
-class Calls:
+def refuse_second_use(layer: Linear, used: Iterable[Linear]) -> None:
+    """Norms are added up layer by layer, so an example may go through each of them once."""
+    if any(one is layer for one in used):
+        raise PrivacyError(f"{layer} is used twice by one example; its gradient norm would be underestimated")
+
+
+class Calls(Plainly):
     """Applies layers, remembers each use, and finds the gradient at every output.
 
     Ordinary training may drop inputs of all but first layers: at the rate ``dropout``, with ``coins``.
@@ -49,9 +56,8 @@ class Calls:
         self.made: list[Call] = []
         self._dropout, self._coins = dropout, coins
 
-    def __call__(self, layer: Linear, x: Block) -> Tensor:
-        if any(call.layer is layer for call in self.made):
-            raise PrivacyError(f"{layer} is used twice by one example; its gradient norm would be underestimated")
+    def __call__(self, layer: Linear, x: Block, /) -> Tensor:
+        refuse_second_use(layer, (call.layer for call in self.made))
         if isinstance(x, DenseRows):
             x = x.values
         if isinstance(x, Tensor) and x.requires_grad and self._dropout:

@@ -162,3 +162,79 @@ def sparse_sums(starts: Any, columns: Any, values: Any, scales: Any, coefficient
                 flat[where + ONE] += value * two
                 flat[where + TWO] += value * three
                 flat[where + THREE] += value * four
+
+
+@njit(cache=True, nogil=True)
+def scaled_rows(x: Any, steps: float, values: Any, factors: Any, squares: Any) -> None:
+    """``x[i]`` becomes ``factors[i] values[i]``: a power of two, and numbers rounded to 1 / steps; and its squared norm.
+
+    A row that is not finite becomes zero, and its squared norm infinite.
+    """
+    for i in range(len(x)):
+        norm = math.sqrt(squared(x[i]))
+        if not norm < np.inf:
+            values[i], factors[i], squares[i] = 0.0, 1.0, np.inf
+            continue
+        factor = math.ldexp(1.0, math.frexp(norm)[1]) if norm > 0.0 else 1.0
+        factors[i] = factor
+        to_whole, back = steps / factor, 1 / steps
+        for j in range(x.shape[1]):
+            values[i, j] = np.rint(x[i, j] * to_whole) * back
+        squares[i] = squared(values[i]) * factor * factor
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def squared(row: Any) -> float:
+    """The sum of squares, in an order that depends on nothing but the length."""
+    total = 0.0
+    for j in range(len(row)):
+        total += row[j] * row[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_squares(x: Any, out: Any) -> None:
+    """``out[i]`` becomes the squared norm of row i."""
+    for i in range(len(x)):
+        out[i] = squared(x[i])
+
+
+@njit(cache=True, nogil=True)
+def kept(x: Any, coins: Any, least: int, scale: float, out: Any) -> None:
+    """``out`` becomes ``scale x`` where the coin is at least ``least``, else 0."""
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * (scale if coins[i, j] >= least else 0.0)  # no branch to be guessed
+
+
+@njit(cache=True, nogil=True)
+def cut(x: Any, shares: Any, unit: float, out: Any) -> None:
+    """``out[i]`` becomes ``shares[i] x[i]`` truncated towards zero to multiples of ``unit``."""
+    for i in range(len(x)):
+        steps = shares[i] / unit
+        for j in range(x.shape[1]):
+            out[i, j] = np.trunc(x[i, j] * steps) * unit
+
+
+@njit(cache=True, nogil=True)
+def cut_sum(x: Any, shares: Any, unit: float, total: Any) -> None:
+    """The rows of ``cut`` are added to ``total``; whole units, so in any order."""
+    for i in range(len(x)):
+        steps = shares[i] / unit
+        for j in range(x.shape[1]):
+            total[j] += np.trunc(x[i, j] * steps) * unit
+
+
+@njit(cache=True, nogil=True)
+def scaled(x: Any, factors: Any) -> None:
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            x[i, j] *= factors[i]
+
+
+@njit(cache=True, nogil=True)
+def moved_and_scaled(x: Any, offsets: Any, factors: Any) -> None:
+    """``x[i]`` becomes ``factors[i] (x[i] - offsets)``."""
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            x[i, j] = factors[i] * (x[i, j] - offsets[j])

@@ -19,14 +19,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
-from graphveil.graph.rows import DenseRows, SparseRows
+from graphveil.graph.rows import DenseRows, SparseRows, blocks
 from graphveil.graph.unit import unit_rows
 from graphveil.learn import grid_kernels as kernels
 from graphveil.learn.centred_sums import FLOOR
 
 if TYPE_CHECKING:
     from graphveil.graph.blocks import Block
+
+NARROW = 16  # columns up to which our own loops are faster than matrix products
+CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +47,30 @@ class DenseGridRows:
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """``X @ weights``, exact for rounded weights."""
         found = np.empty((len(self.values), weights.shape[1]))
+        if weights.shape[1] > NARROW:
+            for part in self._parts():
+                np.matmul(self.values[part].astype(np.float64), weights, out=found[part])
+            return found
         kernels.dense_scores(self.values, np.ascontiguousarray(weights.T), found)
         return found
 
-    def sums(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
-        """``X.T @ coefficients`` of coefficients truncated to ``unit``."""
+    def sums(self, coefficients: np.ndarray, unit: float, shares: np.ndarray | None = None) -> np.ndarray:
+        """``X.T @ (shares coefficients)``, truncated to ``unit``."""
         total = np.zeros((coefficients.shape[1], self.values.shape[1]))
-        kernels.dense_sums(self.values, np.ascontiguousarray(coefficients), unit, total)
+        if coefficients.shape[1] <= NARROW and shares is None:
+            kernels.dense_sums(self.values, np.ascontiguousarray(coefficients), unit, total)
+            return total.T
+        whole = cut(coefficients, np.ones(len(coefficients)) if shares is None else shares, unit)
+        if coefficients.shape[1] <= NARROW:
+            kernels.dense_sums(self.values, whole, unit, total)
+            return total.T
+        for part in self._parts():
+            total += whole[part].T @ self.values[part].astype(np.float64)
         return total.T
+
+    def _parts(self) -> list[slice]:
+        """So few rows at a time that in double precision they stay in the cache."""
+        return [slice(first, first + CHUNK) for first in range(0, len(self.values), CHUNK)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +95,39 @@ class SparseGridRows:
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """``X @ weights``; products are exact for rounded weights."""
+        if weights.shape[1] > NARROW:
+            found = self._matrix @ weights
+            kernels.moved_and_scaled(found, self.offsets(weights), self.scales)
+            return np.asarray(found)
         found = np.empty((len(self.scales), weights.shape[1]))
         where = self.starts, self.columns, self.values, self.scales
         kernels.sparse_scores(*where, self.grid, in_fours(weights), self.offsets(weights), found)
         return found
 
+    @cached_property
+    def _matrix(self) -> sp.csr_matrix:
+        """u as it is."""
+        shape = len(self.scales), len(self.middle)
+        return sp.csr_matrix((self.values * self.grid, self.columns, self.starts), shape=shape)
+
+    @cached_property
+    def _turned(self) -> list[tuple[slice, sp.csr_matrix]]:
+        """Its transpose, so many rows at a time."""
+        return [(part, self._matrix[part].T.tocsr()) for part in blocks(len(self.scales))]
+
     def offsets(self, weights: np.ndarray) -> np.ndarray:
         """``m @ weights``, exact for rounded weights."""
         return np.asarray((self.middle * self.grid) @ weights)
 
-    def sums(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
-        """``X.T @ coefficients`` of coefficients that are truncated to ``unit`` after s is in them."""
+    def sums(self, coefficients: np.ndarray, unit: float, shares: np.ndarray | None = None) -> np.ndarray:
+        """``X.T @ (shares coefficients)``, truncated to ``unit`` after s is in them."""
         classes = coefficients.shape[1]
+        scales = self.scales if shares is None else self.scales * shares
+        if classes > NARROW and not self.middle.any():  # nothing is taken off later: terms are as long as they end up
+            whole = cut(coefficients, scales, unit)
+            return np.asarray(sum(turned @ whole[part] for part, turned in self._turned))
         total = self.nothing(classes)
-        where = self.starts, self.columns, self.values, self.scales
+        where = self.starts, self.columns, self.values, scales
         kernels.sparse_sums(*where, np.ascontiguousarray(coefficients), unit, total)
         return self.finished(total, classes, unit)
 
@@ -103,6 +142,13 @@ class SparseGridRows:
 
 
 GridRows = DenseGridRows | SparseGridRows
+
+
+def cut(coefficients: np.ndarray, shares: np.ndarray, unit: float) -> np.ndarray:
+    """Rows times their shares, truncated towards zero to multiples of ``unit``, a power of two."""
+    found = np.empty_like(coefficients)
+    kernels.cut(coefficients, shares, unit, found)
+    return found
 
 
 def in_fours(weights: np.ndarray) -> np.ndarray:

@@ -8,6 +8,8 @@ round. All of n, L, a and b are public. Tests: ``tests/learn/test_grid_rows.py``
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -31,6 +33,21 @@ def coefficient_grain(records: int, length: float, classes: int) -> float:
     Coefficients move by one step in every class, and ``u - m``, by which they are multiplied, is at most 2 long.
     """
     return 2 * math.sqrt(classes) * coefficient_grid(records, length)
+
+
+@dataclass(frozen=True)
+class SumGrid:
+    """a and 2^-b for sums whose terms may be long, so that both factors get half of the bits that are left."""
+
+    bits: int
+    unit: float
+
+    @classmethod
+    def of(cls, records: int, length: float) -> Self:
+        """For so many records with terms of this length; both are public."""
+        free = WORD - _bits(records * length)
+        bits = min(MOST_BITS, free // 2)
+        return cls(bits, math.ldexp(1.0, bits - free))
 
 
 def _bits(number: float) -> int:

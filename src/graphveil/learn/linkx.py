@@ -27,5 +27,5 @@ class Linkx(Network):
         x, a = blocks_of(inputs, 2)
         own = chain(self.own, x, apply)
         near: Tensor = apply(self.near[0], a) if self.near else a  # type: ignore[assignment]
-        mixed = chain(self.mixed, torch.selu(torch.cat([own, near], dim=1)), apply)
-        return apply(self.head, torch.selu(mixed + own + near))
+        mixed = chain(self.mixed, apply.selu(torch.cat([own, near], dim=1)), apply)
+        return apply(self.head, apply.selu(mixed + own + near))

@@ -3,8 +3,8 @@
 One vector per network keeps private training simple: a gradient sum, its noise and an optimiser step are each one
 operation on one array. Layers never ask autograd for weight gradients; ``gradients.py`` computes them once, already
 clipped. A network is any composition of ``Linear`` layers and row-wise functions: its ``forward`` calls
-``apply(layer, x)`` for every layer and thereby lets the caller watch what goes in and what comes out. Nothing may mix
-rows (no batch normalisation): an example must not reach another example's gradient.
+``apply(layer, x)`` for every layer and thereby lets the caller watch what goes in and what comes out, or compute it in another
+way. Nothing may mix rows (no batch normalisation): an example must not reach another example's gradient.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -69,6 +69,10 @@ class Linear:
         weight = vector[self.start : end].view(self.outputs, self.inputs)
         return weight, vector[end : end + self.outputs] if self.has_bias else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is in the vector is sent with the vector."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("weight", "bias")}
+
     def __call__(self, x: Block) -> Tensor:
         if isinstance(x, Tensor):
             return functional.linear(x, self.weight, self.bias)
@@ -88,7 +92,31 @@ class LinearByInput(Linear):
         return weight, vector[end : end + self.outputs] if self.has_bias else None
 
 
-Apply = Callable[[Linear, Block], Tensor]
+class Apply(Protocol):
+    """How layers, and the functions of a row between them, are computed."""
+
+    def __call__(self, layer: Linear, x: Block, /) -> Tensor: ...
+
+    def selu(self, x: Tensor) -> Tensor: ...
+
+    def unit(self, x: Tensor) -> Tensor:
+        """Every row divided by its norm."""
+
+
+class Plainly:
+    """As torch computes them."""
+
+    def __call__(self, layer: Linear, x: Block, /) -> Tensor:
+        return layer(x)
+
+    def selu(self, x: Tensor) -> Tensor:
+        return torch.selu(x)
+
+    def unit(self, x: Tensor) -> Tensor:
+        return functional.normalize(x, dim=1)
+
+
+PLAINLY = Plainly()
 
 
 class Network:
@@ -99,17 +127,29 @@ class Network:
     def __init__(self, layers: Sequence[Linear]) -> None:
         self.layers = tuple(layers)
         self.parameters = torch.zeros(sum(layer.size for layer in self.layers), dtype=torch.float64)
+        self._bind()
+
+    def _bind(self) -> None:
         start = 0
         for layer in self.layers:
             layer.bind(self.parameters, start)
             start += layer.size
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "parameters": self.parameters.numpy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy of what was sent here: its layers live in one vector again."""
+        self.__dict__.update(state)
+        self.parameters = torch.from_numpy(state["parameters"].copy())
+        self._bind()
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
         """Logits of shape ``(n, classes)``; every linear layer goes through ``apply``, at most once."""
         raise NotImplementedError
 
     def __call__(self, inputs: Inputs) -> Tensor:
-        return self.forward(inputs, Linear.__call__)
+        return self.forward(inputs, PLAINLY)
 
     def initialise(self, coins: np.random.Generator) -> Self:
         """Weights from N(0, gain^2 / inputs), biases zero; ``coins`` are public."""
@@ -146,7 +186,7 @@ class Network:
 
 
 class MLP(Network):
-    """A chain of linear layers with an activation between them.
+    """A chain of linear layers with an activation between them, SELU unless another is given.
 
     ``MLP((d, C), bias=False)`` is softmax regression; ``MLP((d, 64, 16, C), normalise=True)`` has an embedding of unit
     rows (``embed``) below its last layer. The activation works row by row.
@@ -155,7 +195,7 @@ class MLP(Network):
     def __init__(
         self,
         widths: Sequence[int],
-        activation: Callable[[Tensor], Tensor] = torch.selu,
+        activation: Callable[[Tensor], Tensor] | None = None,
         bias: bool = True,
         normalise: bool = False,
     ) -> None:
@@ -166,16 +206,17 @@ class MLP(Network):
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
         return apply(self.layers[-1], self.embed(inputs, apply))
 
-    def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Block:
+    def embed(self, inputs: Inputs, apply: Apply = PLAINLY) -> Block:
         """What the last layer reads."""
         (x,) = blocks_of(inputs, 1)
+        activation = self.activation or apply.selu
         for layer in self.layers[:-1]:
-            x = self.activation(apply(layer, x))
+            x = activation(apply(layer, x))
         if not self.normalise:
             return x
         if not isinstance(x, Tensor):
             raise InputError("the network cannot normalise feature rows: normalise them before, or give it a tensor")
-        return functional.normalize(x, dim=1)
+        return apply.unit(x)
 
 
 class Branches(Network):
@@ -193,13 +234,13 @@ class Branches(Network):
         self.normalise = normalise
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return chain(self.head, torch.selu(self.embed(inputs, apply)), apply)
+        return chain(self.head, apply.selu(self.embed(inputs, apply)), apply)
 
-    def embed(self, inputs: Inputs, apply: Apply = Linear.__call__) -> Tensor:
+    def embed(self, inputs: Inputs, apply: Apply = PLAINLY) -> Tensor:
         """The joined rows, before activation and head."""
         pairs = zip(self.branches, blocks_of(inputs, len(self.branches)), strict=True)
         joined = torch.cat([chain(branch, block, apply) for branch, block in pairs], dim=1)
-        return functional.normalize(joined, dim=1) if self.normalise else joined
+        return apply.unit(joined) if self.normalise else joined
 
 
 def chain(layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
@@ -207,7 +248,7 @@ def chain(layers: Sequence[Linear], x: Block, apply: Apply) -> Tensor:
     first, *rest = layers
     output = apply(first, x)
     for layer in rest:
-        output = apply(layer, torch.selu(output))
+        output = apply(layer, apply.selu(output))
     return output
 
 

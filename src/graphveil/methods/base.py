@@ -156,8 +156,8 @@ class PrivateMethod(Options):
         known = check_graph(data) if isinstance(data, Graph) else validate(data, on_bad_rows=on_bad_rows)  # type: ignore[arg-type]
         if known.on_disk and not self.reads_blocks:
             raise InputError(
-                f"{self.name} needs the whole graph in memory: import it to .npz, or take roster, ballot or dp-mlp, which read a "
-                "folder block by block"
+                f"{self.name} ({self.mode}) needs the whole graph in memory: import it to .npz, or take roster, ballot, dp-mlp, "
+                "gap or mlp, which read a folder block by block"
             )
         return self.arrange(known)
 
@@ -170,7 +170,7 @@ class PrivateMethod(Options):
         if not self.in_blocks(promise):
             raise InputError(
                 f"{self.name} ({self.mode}) does not run in blocks at level {promise.level} with these options: leave "
-                "--engine ray out, or take roster, ballot or dp-mlp at node level"
+                "--engine ray out, or take roster, ballot, dp-mlp or gap at node level, or gap or mlp at edge level"
             )
 
     def arrange(self, graph: Graph) -> Graph:

@@ -58,7 +58,7 @@ class DpMlp(FullBatch, PaperNetwork, PrivateMethod):
     paper_clip: Positive = 1.0
 
     def in_blocks(self, promise: Promise) -> bool:
-        return self.network == "own" and not records_are_public(promise)
+        return self.network == "own" or records_are_public(promise)
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         if records_are_public(promise):

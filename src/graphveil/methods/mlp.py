@@ -1,4 +1,8 @@
-"""MLP: the papers' features-only network, trained without privacy. A baseline, and the free floor at edge level."""
+"""MLP: the papers' features-only network, trained without privacy. A baseline, and the free floor at edge level.
+
+Every step is a sum over all training records, block by block and exact (``common/block_training.py``); so is the accuracy on
+validation labels by which the epoch is chosen.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,18 @@ import numpy as np
 
 from graphveil import learn
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
 from graphveil.graph.rows import DenseRows
 from graphveil.graph.unit import unit_rows
+from graphveil.learn import engine
+from graphveil.learn.exact_rows import ConstantRows
+from graphveil.learn.grid_rows import grid_rows
+from graphveil.learn.grids import MOST_BITS
 from graphveil.methods.base import EDGES, PrivateMethod
 from graphveil.methods.card import card
+from graphveil.methods.common.block_training import open_block_trainer
 from graphveil.methods.common.private_training import parameter_count
-from graphveil.methods.common.trainer import OPEN_RATE, Trainer, open_trainer
+from graphveil.methods.common.trainer import OPEN_RATE, Trainer
 from graphveil.methods.options import Count, Fraction, NonNegative, Options, Positive
 from graphveil.privacy.curator import Curator
 from graphveil.privacy.facts import PublicFacts
@@ -35,13 +45,17 @@ class PaperNetwork(Options):
     def network_size(self, facts: PublicFacts, raw: bool = False) -> int:
         return parameter_count(self.widths(facts, raw))
 
+    def first_network(self, facts: PublicFacts, coins: np.random.Generator, raw: bool = False) -> NetworkPredictor:
+        """The network before it is trained."""
+        widths = self.widths(facts, raw)
+        return NetworkPredictor(learn.MLP(widths).initialise(coins), widths, raw)
+
     def train_network(
         self, name: str, facts: PublicFacts, train: Trainer, coins: np.random.Generator, raw: bool = False
     ) -> NetworkPredictor:
         """The network, trained as the stage ``name``."""
-        widths = self.widths(facts, raw)
-        predictor = NetworkPredictor(learn.MLP(widths), widths, raw)
-        train(name, predictor.network.initialise(coins), predictor.inputs)
+        predictor = self.first_network(facts, coins, raw)
+        train(name, predictor.network, predictor.inputs)
         return predictor
 
 
@@ -50,11 +64,13 @@ def input_width(features: int, raw: bool) -> int:
     return max(features, 1) if raw else features + 1
 
 
-def raw_inputs(graph: Graph) -> Any:
-    """Features as they are, which is what the papers' code feeds to its networks; a graph without any has a column of zeros."""
+def raw_inputs(records: Graph | Block) -> Any:
+    """Features as they are, which is what the papers' code feeds to its networks; where there are none, a column of zeros."""
     import torch
 
-    return graph.rows if graph.features else DenseRows(torch.zeros(graph.nodes, 1, dtype=torch.float64))
+    rows: Any = records.rows
+    nodes, features = rows.shape
+    return rows if features else DenseRows(torch.zeros(nodes, 1, dtype=torch.float64))
 
 
 class NetworkPredictor:
@@ -70,8 +86,19 @@ class NetworkPredictor:
             return raw_inputs(graph)
         return learn.CentredRows(unit_rows(graph.rows), np.zeros(graph.features), bias=1.0)
 
+    def block_inputs(self, block: Block, chosen: np.ndarray, bits: int) -> tuple[ConstantRows]:
+        """Unit rows and a constant on the grid 2^-bits."""
+        rows = grid_rows(block, chosen, np.zeros(block.rows.shape[1]), bits)
+        return (ConstantRows.of(rows, 1.0, bits),)
+
     def logits(self, graph: Graph) -> np.ndarray:
-        return np.asarray(self.network(self.inputs(graph)).numpy())
+        return engine.gathered(graph, self.scores, np.ones(graph.nodes, dtype=bool))
+
+    def scores(self, block: Block) -> np.ndarray:
+        """Logits of the records of a block, by their own features alone."""
+        if self.raw:
+            return np.asarray(self.network(raw_inputs(block)).numpy())
+        return learn.exact_scores(self.network, self.block_inputs(block, np.arange(len(block)), MOST_BITS))
 
     def config(self) -> dict[str, Any]:
         return {"kind": "network", "widths": list(self.widths), "raw": self.raw}
@@ -89,6 +116,7 @@ class Mlp(PaperNetwork, PrivateMethod):
     """Ordinary network on own features, full-batch Adam; ``best_epoch`` keeps the epoch with the best validation accuracy."""
 
     card = card("mlp")
+    reads_blocks = True
     supports = EDGES
     predictor = NetworkPredictor
 
@@ -103,5 +131,7 @@ class Mlp(PaperNetwork, PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> NetworkPredictor:
         names = ("epochs", "learning_rate", "weight_decay", "dropout", "best_epoch")
-        trainer = open_trainer(curator, coins, progress, **{name: getattr(self, name) for name in names})
-        return self.train_network("mlp", curator.facts, trainer, coins)
+        train = open_block_trainer(curator, coins, progress, **{name: getattr(self, name) for name in names})
+        predictor = self.first_network(curator.facts, coins)
+        train("mlp", predictor.network, predictor.block_inputs)
+        return predictor

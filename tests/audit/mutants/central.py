@@ -27,7 +27,8 @@ def epoch_chosen_on_validation_labels() -> Iterator[None]:
     original = trainer.descend_privately
 
     def chosen(curator, name, network, inputs, optimizer, progress, **others):  # type: ignore[no-untyped-def]
-        best = trainer.BestEpoch(lambda question: question(curator._private), inputs)
+        look = lambda question: question(curator._private)
+        best = trainer.BestEpoch(trainer.validation_accuracy(look, inputs))
         original(curator, name, network, inputs, optimizer, progress, **{**others, "after_epoch": best})
         best.restore(network)
 
@@ -134,10 +135,15 @@ def mean_over_the_true_count(original):
 @contextmanager
 def clipping_skipped() -> Iterator[None]:
     """Per-example gradients enter the sum at full length."""
-    original, exact = learn.clipped_gradient_sum, CentredSums.gradients
+    original, exact, in_blocks = learn.clipped_gradient_sum, CentredSums.gradients, learn.exact_gradient_sum
     whole = lambda network, x, y, clip, *rest, **to: original(network, x, y, None, *rest, **to)
     of_own = lambda self, rows, labels, clip, grid: exact(self, rows, labels, math.inf, grid)
-    with patch.object(learn, "clipped_gradient_sum", whole), patch.object(CentredSums, "gradients", of_own):
+    of_block = lambda network, x, y, clip, *rest: in_blocks(network, x, y, math.inf, *rest)
+    with (
+        patch.object(learn, "clipped_gradient_sum", whole),
+        patch.object(CentredSums, "gradients", of_own),
+        patch.object(learn, "exact_gradient_sum", of_block),
+    ):
         yield
 
 
@@ -159,13 +165,13 @@ def undirected_edge_counted_once() -> Iterator[None]:
 @contextmanager
 def data_dependent_max_degree() -> Iterator[None]:
     """Messages are scaled by the largest degree that happens to be in the data."""
-    original = aggregation.aggregate
+    original = aggregation.aggregate_blocks
 
-    def aggregate(lists, rows, promise):  # type: ignore[no-untyped-def]
-        largest = max(int(lists.out_degrees.max()), 1)
-        return original(lists, rows, promise) * (12 / largest)
+    def aggregate(private, sent, promise):  # type: ignore[no-untyped-def]
+        largest = max(int(private.lists.out_degrees.max()), 1)
+        return original(private, sent, promise) * (12 / largest)
 
-    with patch.object(gap, "aggregate", aggregate):
+    with patch.object(gap, "aggregate_blocks", aggregate):
         yield
 
 
@@ -184,7 +190,7 @@ def nan_feature_let_through() -> Iterator[None]:
 @contextmanager
 def mean_instead_of_sum() -> Iterator[None]:
     """The gradient is averaged over the records that happen to be there, then scaled back by a public size."""
-    original, exact = learn.clipped_gradient_sum, CentredSums.gradients
+    original, exact, in_blocks = learn.clipped_gradient_sum, CentredSums.gradients, learn.exact_gradient_sum
 
     def averaged(network, inputs, targets, clip, *rest, **to):  # type: ignore[no-untyped-def]
         there = int((np.asarray(targets) >= 0).sum())
@@ -194,7 +200,14 @@ def mean_instead_of_sum() -> Iterator[None]:
         there = int((labels >= 0).sum())
         return exact(self, rows, labels, clip, grid) * (len(labels) / max(there, 1))
 
-    with patch.object(learn, "clipped_gradient_sum", averaged), patch.object(CentredSums, "gradients", of_own):
+    def of_block(network, inputs, labels, *rest):  # type: ignore[no-untyped-def]
+        return in_blocks(network, inputs, labels, *rest) * (len(labels) / max(int((labels >= 0).sum()), 1))
+
+    with (
+        patch.object(learn, "clipped_gradient_sum", averaged),
+        patch.object(CentredSums, "gradients", of_own),
+        patch.object(learn, "exact_gradient_sum", of_block),
+    ):
         yield
 
 

@@ -7,7 +7,9 @@ import numpy as np
 from graphveil.exchange.client import Client
 from graphveil.exchange.randomizers import Contacts, categories
 from graphveil.exchange.report import Report
-from graphveil.graph import Lists
+from graphveil.learn import engine
+from graphveil.methods import gap
+from graphveil.methods.common.aggregation import at_most_unit
 from graphveil.privacy.local import Part
 from graphveil.privacy.noise import Noise
 from tests.audit.mutants.planting import planted
@@ -44,10 +46,16 @@ def fewer_flips(original):
     return lambda self, rate, below: original(self, 0.8 * rate, below)
 
 
-@planted(Lists, "mass_weights")
+@planted(gap, "aggregate_blocks")
 def weights_by_the_lists_of_others(original):
     """How many list a node, instead of how many it lists."""
-    return lambda self, floor=1: 1 / np.sqrt(np.maximum(self.in_degrees, max(floor, 1)))
+
+    def aggregate(private, sent, promise):
+        weights = 1 / np.sqrt(np.maximum(private.lists.in_degrees, 1))
+        weighted = lambda block: at_most_unit(sent(block)) * weights[block.slots, None]
+        return engine.spread(private, weighted, np.ones(private.nodes, dtype=bool), None)
+
+    return aggregate
 
 
 @planted(categories, "each_contact")

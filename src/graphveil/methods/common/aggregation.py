@@ -26,12 +26,15 @@ Degrees are those of the node's own list, so no weight depends on anybody else's
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from graphveil.errors import PrivacyError
-from graphveil.graph import Lists
+from graphveil.graph import Graph, Lists
+from graphveil.graph.blocks import Block
 from graphveil.graph.lists import GRID, on_grid
+from graphveil.learn import engine
 from graphveil.privacy.facts import EDGE, PublicFacts
 from graphveil.privacy.mechanisms import Exact, Gaussian
 from graphveil.privacy.plan import Release
@@ -95,15 +98,27 @@ def hop_release(name: str, hop: int, width: int, mu: float, facts: PublicFacts, 
     return Release(name, mechanism, payers(facts, promise, sensitivity), lemma, excluded)
 
 
-def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
-    """The clean sum S for this adjacency; messages lie on a grid, so the sum is exact whatever its order."""
+def least_divisor(promise: Promise) -> int | None:
+    """For this adjacency, the least number whose root a list's messages are divided by; None: all weights are 1."""
     match promise.adjacency:
         case Adjacency.RECORD:
-            return lists.aggregate(lists.split_messages(at_most_unit(rows)))
+            return 1
         case Adjacency.K_NEIGHBOR:
-            return lists.aggregate(lists.split_messages(at_most_unit(rows), floor=promise.k or 1))
+            return promise.k or 1
         case _:
-            return plain_sum(lists, rows)
+            return None
+
+
+def aggregate(lists: Lists, rows: np.ndarray, promise: Promise) -> np.ndarray:
+    """The clean sum S for this adjacency; messages lie on a grid, so the sum is exact whatever its order."""
+    floor = least_divisor(promise)
+    return plain_sum(lists, rows) if floor is None else lists.aggregate(lists.split_messages(at_most_unit(rows), floor))
+
+
+def aggregate_blocks(private: Graph, sent: Callable[[Block], np.ndarray], promise: Promise) -> np.ndarray:
+    """The same, of what the records of every block send."""
+    everybody = np.ones(private.nodes, dtype=bool)
+    return engine.spread(private, lambda block: at_most_unit(sent(block)), everybody, least_divisor(promise))
 
 
 def plain_sum(lists: Lists, rows: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def open_trainer(
 
     def train(name: str, network: learn.Network, inputs: InputsOf) -> None:
         records = curator.open_records()
-        best = BestEpoch(lambda question: question(records), inputs) if best_epoch else None
+        best = BestEpoch(validation_accuracy(lambda question: question(records), inputs)) if best_epoch else None
         learn.train_plainly(
             network,
             inputs(records),
@@ -142,7 +142,7 @@ def private_trainer(
     """Private gradient steps, with a fresh optimiser for every stage; ``look``: by which the best epoch is chosen."""
 
     def train(name: str, network: learn.Network, inputs: InputsOf) -> None:
-        best = None if look is None else BestEpoch(look, inputs)
+        best = None if look is None else BestEpoch(validation_accuracy(look, inputs))
         descend_privately(curator, name, network, inputs, optimizer(), progress, after_epoch=best)
         if best is not None:
             best.restore(network)
@@ -151,30 +151,38 @@ def private_trainer(
 
 
 class BestEpoch:
-    """The papers' choice of epoch: keep the parameters with the best accuracy on validation labels; without any, the last.
+    """The papers' choice of epoch: keep the parameters with the best accuracy on validation labels; without any, the last."""
 
-    ``look`` answers a question about the records: where they are open, by reading them; elsewhere by the peek that published
-    modes allow themselves and declare (D8).
-    """
-
-    def __init__(self, look: Look, inputs: InputsOf) -> None:
-        self._look, self._inputs = look, inputs
+    def __init__(self, accuracy: Callable[[learn.Network], float]) -> None:
+        self._accuracy = accuracy
         self._best = -1.0
         self._parameters: Tensor | None = None
-        self._held: tuple[learn.Inputs, np.ndarray] | None = None
 
     def __call__(self, network: learn.Network) -> None:
-        def accuracy(private: Graph) -> float:
-            if self._held is None:
-                chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
-                self._held = learn.take(self._inputs(private), chosen), private.labels[chosen]
-            inputs, labels = self._held
-            return float(np.mean(network(inputs).argmax(dim=1).numpy() == labels)) if labels.size else math.nan
-
-        reached = self._look(accuracy)
+        reached = self._accuracy(network)
         if reached > self._best:
             self._best, self._parameters = reached, network.parameters.clone()
 
     def restore(self, network: learn.Network) -> None:
         if self._parameters is not None:
             network.parameters.copy_(self._parameters)
+
+
+def validation_accuracy(look: Look, inputs: InputsOf) -> Callable[[learn.Network], float]:
+    """Of a network, on validation labels; ``look`` answers a question about the records.
+
+    Where records are open it reads them; elsewhere it is the peek that published modes allow themselves and declare (D8).
+    """
+    held: list[tuple[learn.Inputs, np.ndarray]] = []
+
+    def accuracy(network: learn.Network) -> float:
+        def right(private: Graph) -> float:
+            if not held:
+                chosen = np.flatnonzero(private.masks["calibration"] & (private.labels >= 0))
+                held.append((learn.take(inputs(private), chosen), private.labels[chosen]))
+            examples, labels = held[0]
+            return float(np.mean(network(examples).argmax(dim=1).numpy() == labels)) if labels.size else math.nan
+
+        return look(right)
+
+    return accuracy

@@ -41,7 +41,7 @@ class CodeNetwork(Network):
         self.normalise()
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return torch.selu(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
+        return apply.selu(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
 
     def normalise(self) -> None:
         """Every node's code to its norm, as the paper constrains it; the trained vector is changed in place."""

@@ -7,7 +7,8 @@
 Sound: weights and sensitivities of ``common/aggregation.py``; encoder and classifier by full-batch private gradients, one row
 per node, and both linear: X_0 are unit logits of a softmax regression, which needs far fewer noisy numbers. Training records pay
 for all three stages, everybody pays for the mean and the hops. At edge level features and labels are public, so only the hops
-cost: sqrt 2 each on undirected data. As the paper has it: ``published.py``.
+cost: sqrt 2 each on undirected data. All queries go block by block and their sums are exact: gradients by
+``learn/exact_gradients.py``, hops by the grid of messages. As the paper has it, in memory: ``published.py``.
 Tests: ``tests/methods/test_gap.py``, ``tests/methods/test_aggregation.py``, ``tests/audit/test_conformance.py``.
 """
 
@@ -21,10 +22,11 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.methods.base import EDGES, ZERO_OUT, PrivateMethod, guarantees, promised_degree
 from graphveil.methods.card import card
-from graphveil.methods.common.aggregation import aggregate, hop_release
-from graphveil.methods.common.own_predictor import GROWTH, mean_release
+from graphveil.methods.common.aggregation import aggregate_blocks, hop_release
+from graphveil.methods.common.block_training import sound_block_trainer
+from graphveil.methods.common.own_predictor import mean_release
 from graphveil.methods.common.private_training import full_batch_release
-from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public, sound_trainer
+from graphveil.methods.common.trainer import FullBatch, OpenTraining, records_are_public
 from graphveil.methods.gap.algorithm import perturb_aggregations
 from graphveil.methods.gap.predictor import GapPredictor, Shape
 from graphveil.methods.options import Count, Natural, Positive, Share
@@ -50,6 +52,7 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
     card = card("gap")
     predictor = GapPredictor
     least_k = 0
+    reads_blocks = True
     supports = EDGES | guarantees(Adjacency.RECORD, Adjacency.BOUNDED_DEGREE)
     supports |= guarantees(Adjacency.K_NEIGHBOR, relations=ZERO_OUT)
 
@@ -82,9 +85,10 @@ class Gap(FullBatch, OpenTraining, PrivateMethod):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GapPredictor:
         promise = curator.plan.promise
-        train = sound_trainer(curator, coins, progress, self.learning_rate, self)
-        weighted = lambda lists, rows, key: aggregate(lists, rows, promise)
-        return perturb_aggregations(curator, self.shape(curator.facts, promise), train, weighted, coins, progress)
+        predictor = GapPredictor.build(self.shape(curator.facts, promise))
+        trainer = sound_block_trainer(curator, coins, progress, self.learning_rate, self)
+        weighted = lambda private, sent, key: aggregate_blocks(private, sent, promise)
+        return perturb_aggregations(curator, predictor, predictor.stages(trainer), weighted, coins, progress)
 
     def statements(self, plan: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
         public, assumptions = super().statements(plan)
@@ -105,17 +109,21 @@ def hop_releases(facts: PublicFacts, promise: Promise, shape: Shape, mu: float) 
 def stage_releases(
     facts: PublicFacts, promise: Promise, shape: Shape, shares: Mapping[str, float], *, steps: int, clip: float
 ) -> tuple[Release, ...]:
-    """Mean, encoder, hops and classifier where records are private; the hops get what the shares of the others leave."""
+    """Mean, encoder, hops and classifier where records are private; the hops get what the shares of the others leave.
+
+    Gradient sums are exact and truncation lengthens no term (``learn/exact_gradients.py``): rounding adds nothing to ``clip``.
+    """
     parts = {**shares, "hops": 1 - sum(shares.values())}
     mu = split_mu(promise, parts) if promise.private else dict.fromkeys(parts, math.inf)
 
-    def trained(name: str, size: int, growth: float = 1.0) -> Release:
-        n = facts.count("train")
-        return full_batch_release(name, promise, n, size, steps=steps, clip=clip, mu=mu[name], growth=growth)
+    def trained(name: str, size: int) -> Release:
+        return full_batch_release(
+            name, promise, facts.count("train"), size, steps=steps, clip=clip, mu=mu[name], slack=0.0
+        )
 
     return (
         *((mean_release(facts, promise, mu["mean"]),) if shares["mean"] else ()),
-        trained("encoder", shape.encoder_size, GROWTH),
+        trained("encoder", shape.encoder_size),
         *hop_releases(facts, promise, shape, mu["hops"] / math.sqrt(shape.hops)),
         trained("classifier", shape.classifier_size),
     )

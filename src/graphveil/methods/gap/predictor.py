@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,10 +10,17 @@ import numpy as np
 
 from graphveil import learn
 from graphveil.graph import Graph
+from graphveil.graph.blocks import Block
 from graphveil.graph.unit import unit_array
+from graphveil.learn import engine
+from graphveil.learn.centred_sums import BIAS
+from graphveil.learn.exact_rows import ConstantRows, ExactRows, ScaledRows
+from graphveil.learn.grid_rows import grid_rows
+from graphveil.learn.grids import MOST_BITS
+from graphveil.methods.common.block_training import BlockTrainer
 from graphveil.methods.common.branches import ReleasedNumbers, branch_parameters
 from graphveil.methods.common.private_training import parameter_count
-from graphveil.methods.mlp import input_width
+from graphveil.methods.mlp import input_width, raw_inputs
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,47 @@ class GapPredictor(ReleasedNumbers):
         names = (f"hop{number}" for number in range(1, self.shape.hops + 1))
         return [self.tables[name] for name in names if name in self.tables]
 
-    def embedding(self, graph: Graph) -> np.ndarray:
-        """X_0: unit rows, a function of each node's own features."""
-        own = self.own_inputs(graph)
-        return self.encoder.embed(own).numpy() if self.shape.encoder_layers else unit_array(self.encoder(own).numpy())
+    def embedding(self, block: Block, chosen: np.ndarray | None = None) -> np.ndarray:
+        """X_0 of the records of a block (at the positions ``chosen``): unit rows, a function of each node's own features."""
+        if self.shape.raw:
+            return np.asarray(self.encoder.embed(raw_inputs(block)).numpy())
+        own = self.encoder_inputs(block, np.arange(len(block)) if chosen is None else chosen, MOST_BITS)
+        if self.shape.encoder_layers:
+            return learn.exact_embedding(self.encoder.embed, own)
+        return unit_array(learn.exact_scores(self.encoder, own))
 
-    def all_inputs(self, graph: Graph) -> tuple[Any, ...]:
-        """What the classifier reads: own embedding and the released rows."""
+    def sent(self, block: Block) -> np.ndarray:
+        """What the records of a block send along their lists: released rows, or at first their own embedding."""
+        return self.hops[-1][block.slots] if self.hops else self.embedding(block) * block.present[:, None]
+
+    def encoder_inputs(self, block: Block, chosen: np.ndarray, bits: int) -> tuple[ExactRows, ...]:
+        """What the encoder reads: centred unit rows and a constant, on the grid 2^-bits."""
+        centre = self.tables.get("centre", np.zeros(self.shape.features))
+        return (ConstantRows.of(grid_rows(block, chosen, centre, bits), BIAS, bits),)
+
+    def classifier_inputs(self, block: Block, chosen: np.ndarray, bits: int) -> tuple[ExactRows, ...]:
+        """What the classifier reads: own embedding and the released rows, on the grid 2^-bits."""
+        released = (table[block.slots][chosen] for table in self.hops)
+        return tuple(ScaledRows.of(rows, bits) for rows in (self.embedding(block, chosen), *released))
+
+    def raw_joined(self, block: Block) -> tuple[Any, ...]:
+        """The same as the paper's code has it."""
         import torch
 
-        return tuple(torch.from_numpy(block) for block in (self.embedding(graph), *self.hops))
+        rows = (self.embedding(block), *(table[block.slots] for table in self.hops))
+        return tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in rows)
 
     def logits(self, graph: Graph) -> np.ndarray:
-        return np.asarray(self.networks["classifier."](self.all_inputs(graph)).numpy())
+        return engine.gathered(graph, self.scores, np.ones(graph.nodes, dtype=bool))
+
+    def scores(self, block: Block) -> np.ndarray:
+        """Logits of the records of a block, by their own features and released rows."""
+        classifier = self.networks["classifier."]
+        if self.shape.raw:
+            return np.asarray(classifier(self.raw_joined(block)).numpy())
+        return learn.exact_scores(classifier, self.classifier_inputs(block, np.arange(len(block)), MOST_BITS))
+
+    def stages(self, train: BlockTrainer) -> Callable[[str], None]:
+        """Encoder and classifier by name, for a trainer that goes over blocks."""
+        inputs = {"encoder": self.encoder_inputs, "classifier": self.classifier_inputs}
+        return lambda name: train(name, self.networks[f"{name}."], inputs[name])

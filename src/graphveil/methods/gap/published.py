@@ -11,20 +11,26 @@ k lists take in another entry each, which twice the bound covers up to k = sqrt 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from graphveil.graph import Graph
+from graphveil.graph.blocks import Block, whole
 from graphveil.methods.base import EDGES, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers, plain_sum
+from graphveil.methods.common.block_training import open_block_trainer
 from graphveil.methods.common.private_training import poisson_release
 from graphveil.methods.common.trainer import PaperBatches
 from graphveil.methods.gap import Gap as SoundGap
 from graphveil.methods.gap import open_releases
 from graphveil.methods.gap.algorithm import perturb_aggregations
 from graphveil.methods.gap.predictor import GapPredictor, Shape
+from graphveil.methods.mlp import raw_inputs
 from graphveil.methods.options import Count, Fraction, NonNegative
 from graphveil.privacy.accounting.paper import claimed_noise
 from graphveil.privacy.curator import Curator
@@ -85,12 +91,22 @@ class PublishedGap(PaperBatches):
         return Plan(promise, facts, releases, claim=promise.epsilon, gaps=found, provable=False)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GapPredictor:
-        promise, decay = curator.plan.promise, self.weight_decay
-        train = self.trainer(curator, coins, progress, weight_decay=decay, dropout=self.dropout)
-        cut = lambda lists, rows, key: plain_sum(lists.capped(self.max_degree, np.random.default_rng(key)), rows)
-        whole = lambda lists, rows, key: plain_sum(lists, rows)
-        summed = whole if promise.level is Level.EDGE else cut
-        return perturb_aggregations(curator, self.shape(curator.facts, promise), train, summed, coins, progress)
+        promise = curator.plan.promise
+        others: dict[str, Any] = {"weight_decay": self.weight_decay, "dropout": self.dropout}
+        predictor = GapPredictor.build(self.shape(curator.facts, promise))
+        if promise.level is Level.NONE:
+            stages = predictor.stages(open_block_trainer(curator, coins, progress, self.epochs, **others))
+        else:
+            train = self.trainer(curator, coins, progress, **others)
+            inputs = {"encoder": raw_inputs, "classifier": lambda private: predictor.raw_joined(whole(private))}
+            stages = lambda name: train(name, predictor.networks[f"{name}."], inputs[name])
+        cap = None if promise.level is Level.EDGE else self.max_degree
+
+        def summed(private: Graph, sent: Callable[[Block], np.ndarray], key: int) -> np.ndarray:
+            lists = private.lists if cap is None else private.lists.capped(cap, np.random.default_rng(key))
+            return plain_sum(lists, sent(whole(private)))
+
+        return perturb_aggregations(curator, predictor, stages, summed, coins, progress)
 
 
 def edge_plan(facts: PublicFacts, promise: Promise, shape: Shape) -> Plan:

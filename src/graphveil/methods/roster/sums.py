@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.graph import Graph
 from graphveil.learn import engine
+from graphveil.learn.engine.kept import ROOM, Kept
 from graphveil.learn.grids import coefficient_grid, rounded_weights, row_bits
 from graphveil.methods.roster.records import RESERVE, Blocks, Records
 from graphveil.methods.roster.summands import shorten
@@ -19,30 +20,16 @@ from graphveil.privacy.noise import Array
 if TYPE_CHECKING:
     from graphveil.graph.blocks import Block
 
-ROOM = 1 << 30  # bytes: records that are kept ready in memory
-
 
 class Reader:
-    """Makes the records of a block ready, and keeps them for later steps where there is room."""
+    """Makes the records of a block under the mask ``wanted`` ready, and keeps them for later steps where there is room."""
 
     def __init__(self, wanted: np.ndarray, centre: Array, bits: int, room: int = ROOM) -> None:
-        self.wanted, self.centre, self.bits, self._room = wanted, centre, bits, room
-        self._kept: dict[int, Records] = {}
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> Any:
-        """What is kept stays in its process."""
-        return Reader, (self.wanted, self.centre, self.bits, 0)
+        self.wanted, self.bits = wanted, bits
+        self._ready = Kept(partial(Records, wanted=wanted, centre=centre, bits=bits), room)
 
     def __call__(self, block: Block) -> Records:
-        ready = self._kept.get(block.slots.start)
-        if ready is None:
-            ready = Records(block, self.wanted, self.centre, self.bits)
-            with self._lock:
-                if ready.nbytes <= self._room:
-                    self._room -= ready.nbytes
-                    self._kept[block.slots.start] = ready
-        return ready
+        return self._ready(block)
 
 
 class Sums:
