@@ -469,11 +469,11 @@ def test_records_are_kept_ready_only_where_there_is_room_and_never_leave_their_p
     labelled = np.flatnonzero(graph.masks["train"] | graph.masks["calibration"])
     sums = Sums(graph, labelled, np.zeros(graph.features), 1, room)
     first, again = (sums.gradient(some_model(graph), MIXED).flat() for _ in range(2))
-    assert np.array_equal(first, again) and len(sums._reader._kept) == (1 if room else 0)
+    assert np.array_equal(first, again) and len(sums._reader._ready._kept) == (1 if room else 0)
     sent = pickle.loads(pickle.dumps(sums._reader))
-    assert not sent._kept and np.array_equal(sent.wanted, sums._reader.wanted)
+    assert not sent._ready._kept and np.array_equal(sent.wanted, sums._reader.wanted)
     block = Block(graph, slice(0, graph.nodes))
-    assert np.array_equal(sent(block).x.values, sums._reader(block).x.values) and not sent._kept
+    assert np.array_equal(sent(block).x.values, sums._reader(block).x.values) and not sent._ready._kept
 
 
 def test_lists_keep_no_entry_of_their_owner():

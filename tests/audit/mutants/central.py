@@ -14,10 +14,12 @@ import torch
 
 from graphveil import learn
 from graphveil.learn.centred_sums import CentredSums
+from graphveil.learn.engine.kept import Kept
+from graphveil.learn.grids import MOST_BITS
 from graphveil.methods import dp_mlp, gap, nip_gnn
 from graphveil.methods.ballot import algorithm as ballot
 from graphveil.methods.ballot.combiner import Combiner
-from graphveil.methods.common import aggregation, own_predictor, trainer
+from graphveil.methods.common import aggregation, block_training, own_predictor, trainer
 from tests.audit.mutants.planting import planted
 
 
@@ -35,7 +37,30 @@ def epoch_chosen_on_validation_labels() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (trainer, nip_gnn):
             stack.enter_context(patch.object(module, "descend_privately", chosen))
+        stack.enter_context(block_weights_chosen(lambda seen: seen))
         stack.enter_context(own_weights_chosen(lambda seen: seen))
+        yield
+
+
+@contextmanager
+def block_weights_chosen(candidates: Callable[[list[torch.Tensor]], list[torch.Tensor]]) -> Iterator[None]:
+    """Training block by block keeps those weights, of candidates among all it had, that are best on true validation labels."""
+    original = block_training.descend_in_blocks
+
+    def chosen(curator, name, network, inputs, optimizer, progress):  # type: ignore[no-untyped-def]
+        seen: list[torch.Tensor] = []
+        original(curator, name, network, inputs, optimizer, progress, lambda one: seen.append(one.parameters.clone()))
+        private = curator._private
+        asked = private.masks["calibration"] & (private.labels >= 0)
+        held = Kept(block_training.Chosen(inputs, asked, MOST_BITS))
+
+        def right(parameters: torch.Tensor) -> float:
+            network.parameters.copy_(parameters)
+            return block_training.accuracy(private, network, held)
+
+        network.parameters.copy_(max(candidates(seen), key=right))
+
+    with patch.object(block_training, "descend_in_blocks", chosen):
         yield
 
 
@@ -90,6 +115,7 @@ def weights_chosen_on_validation_labels() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (trainer, nip_gnn):
             stack.enter_context(patch.object(module, "descend_privately", chosen))
+        stack.enter_context(block_weights_chosen(lambda seen: [seen[-1], sum(seen) / len(seen)]))
         stack.enter_context(own_weights_chosen(lambda seen: [seen[-1], sum(seen) / len(seen)]))
         yield
 
