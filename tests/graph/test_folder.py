@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import weakref
 from pathlib import Path
 
@@ -182,6 +183,20 @@ def test_a_head_that_says_nonsense_is_one_clear_line(graph, tmp_path, wrong):
     head = json.loads((tmp_path / "f" / "graph.json").read_text())
     (tmp_path / "f" / "graph.json").write_text(json.dumps(head | wrong))
     with pytest.raises(InputError):
+        open_folder(tmp_path / "f")
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["one name twice", "a copy under another name"])
+def test_a_part_that_is_there_twice_is_refused(graph, tmp_path, copied):
+    save_folder(graph, tmp_path / "f", 1)
+    head = json.loads((tmp_path / "f" / "graph.json").read_text())
+    (part,) = head["parts"]
+    again = "again.parquet" if copied else part
+    shutil.copy(tmp_path / "f" / part, tmp_path / "f" / "again.parquet")
+    head |= {"parts": [part, again], "nodes": 2 * head["nodes"], "arcs": 2 * head["arcs"]}
+    head["digests"] |= {again: head["digests"][part]}
+    (tmp_path / "f" / "graph.json").write_text(json.dumps(head))
+    with pytest.raises(InputError, match="count twice"):
         open_folder(tmp_path / "f")
 
 

@@ -191,7 +191,18 @@ BY_HAND: dict[str, tuple[Callable[[Graph], Graph], str]] = {
         lambda graph: replace(graph, rows=SparseRows(TWICE)),
         r"graph.rows has column 0 of row 0 twice: merge",
     ),
+    "no finite feature": (lambda graph: replace(graph, rows=with_infinity(graph, sparse=False)), r"that is not finite"),
+    "no finite sparse feature": (
+        lambda graph: replace(graph, rows=with_infinity(graph, sparse=True)),
+        r"that is not finite",
+    ),
 }
+
+
+def with_infinity(graph: Graph, sparse: bool) -> DenseRows | SparseRows:
+    x = graph.rows.values.numpy().copy()  # type: ignore[attr-defined]
+    x[0, 0] = np.inf
+    return SparseRows(sp.csr_matrix(x)) if sparse else DenseRows(torch.from_numpy(x))
 
 
 def hand_made(rows: list[list[int]]) -> Lists:

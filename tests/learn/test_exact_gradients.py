@@ -10,7 +10,16 @@ import torch
 from graphveil.errors import PrivacyError
 from graphveil.graph import DenseRows, Graph, Lists, SparseRows
 from graphveil.graph.blocks import Block
-from graphveil.learn import MLP, Branches, Calls, Dropout, SummedBranches, clipped_gradient_sum, exact_kernels
+from graphveil.learn import (
+    MLP,
+    Branches,
+    Calls,
+    Dropout,
+    SummedBranches,
+    clipped_gradient_sum,
+    exact_gradients,
+    exact_kernels,
+)
 from graphveil.learn.exact_gradients import ExactCalls, exact_gradient_sum, exact_scores
 from graphveil.learn.exact_rows import ConstantRows, ScaledRows
 from graphveil.learn.grid_rows import cut, grid_rows
@@ -178,3 +187,32 @@ def test_selu_is_selu_and_the_same_wherever_a_number_stands():
     for at in range(len(x)):
         exact_kernels.selu(x[at : at + 1], alone[at : at + 1])
     assert np.array_equal(alone, whole)
+
+
+def test_a_lone_record_has_the_norm_that_it_has_among_others(monkeypatch):
+    """Gradients of branches are parts of a joined one; the kernel that adds up squares must find them laid out alike."""
+    network, inputs, labels = some("joined", False)
+    layouts, squares = set(), exact_gradients.row_squares
+    watched = lambda x, out: (layouts.add((x.flags.c_contiguous, x.strides[1])), squares(x, out))
+    monkeypatch.setattr(exact_gradients, "row_squares", watched)
+    grid = SumGrid.of(RECORDS, 1.0)
+    for chosen in (np.array([1]), np.arange(RECORDS)):
+        exact_gradient_sum(network, inputs(chosen, grid.bits), labels[chosen], 1.0, grid)
+    assert layouts == {(True, 8)}
+
+
+def test_sparse_features_that_are_not_finite_count_as_none():
+    """As whole numbers they would pass for finite: the row below had the squared norm 0 and was not clipped."""
+    x = sp.csr_matrix(np.array([[np.inf, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]]))
+    nobody = dict.fromkeys(("train", "calibration", "query"), np.zeros(2, dtype=bool))
+    lists = Lists.from_edge_index(np.zeros((2, 0), dtype=np.int64), 2)
+    block = Block(Graph(SparseRows(x), np.zeros(2, dtype=np.int64), lists, nobody, 2), slice(0, 2))
+    with np.errstate(invalid="ignore"):
+        rows = grid_rows(block, np.arange(2), np.zeros(4), MOST_BITS)
+    assert np.abs(rows.scores(np.eye(4))).max() <= 1 and np.all(rows.squares <= 1)
+
+
+def test_scaled_rows_are_not_longer_than_one():
+    x = np.random.default_rng(0).normal(size=(200, 192))
+    for bits in (3, 6, MOST_BITS):
+        assert np.linalg.norm(ScaledRows.of(x, bits).values, axis=1).max() <= 1

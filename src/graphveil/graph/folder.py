@@ -145,9 +145,13 @@ def _check_head(head: dict[str, Any]) -> None:
     texts = [*head.get("notes", ()), *(head.get("class_names") or ())]
     if not isinstance(head["directed"], bool) or not all(isinstance(text, str) for text in (*texts, *head["parts"])):
         raise ValueError(f"{HEAD} has a wrong value: directed is true or false, notes, class_names and parts are text")
+    if len(set(head["parts"])) != len(head["parts"]):
+        raise ValueError(f"{HEAD} names a part twice: everybody in it would count twice")
     digests = head.get("digests", {})
     if not isinstance(digests, dict) or (digests and set(digests) != set(head["parts"])):
         raise ValueError(f"{HEAD} has digests of other parts than it names")
+    if len(set(map(str, digests.values()))) != len(digests):
+        raise ValueError(f"{HEAD} has the same file under two names: everybody in it would count twice")
     if head.get("class_names") is not None and len(head["class_names"]) != head["classes"]:
         raise ValueError(f"{HEAD} names {len(head['class_names'])} classes of {head['classes']}")
 

@@ -83,6 +83,16 @@ def check_graph(graph: Graph) -> Graph:
             f"the graph has {graph.nodes} rows, {graph.lists.nodes} lists and {len(graph.labels)} labels: give one of each "
             "per node"
         )
+    rows = graph.rows
+    held = (
+        rows.values.data
+        if isinstance(rows, SparseRows)
+        else rows.values.numpy()
+        if isinstance(rows, DenseRows)
+        else 0.0
+    )
+    if not np.isfinite(held).all():
+        raise InputError("graph.rows has a feature that is not finite: its row would have no norm to be clipped by")
     if isinstance(graph.lists, Lists):
         contacts = _pattern(graph.lists.matrix, "lists")
         if (twice := _twice(contacts)) is not None:

@@ -145,7 +145,7 @@ def _at_outputs(made: Sequence[Use], logits: Tensor, at_logits: np.ndarray) -> l
     if len(made) == 1 and made[0].outputs is logits:
         return [at_logits]
     found = torch.autograd.grad(logits, [use.outputs for use in made], torch.from_numpy(at_logits))
-    return [gradient.numpy() for gradient in found]
+    return [np.ascontiguousarray(gradient.numpy()) for gradient in found]  # kernels add up in an order of the layout
 
 
 def _apply(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:

@@ -166,9 +166,9 @@ def sparse_sums(starts: Any, columns: Any, values: Any, scales: Any, coefficient
 
 @njit(cache=True, nogil=True)
 def scaled_rows(x: Any, steps: float, values: Any, factors: Any, squares: Any) -> None:
-    """``x[i]`` becomes ``factors[i] values[i]``: a power of two, and numbers rounded to 1 / steps; and its squared norm.
+    """``x[i]`` becomes ``factors[i] values[i]``: a power of two, and numbers truncated to 1 / steps, 1 long at the most.
 
-    A row that is not finite becomes zero, and its squared norm infinite.
+    And its squared norm; a row that is not finite becomes zero, and its squared norm infinite.
     """
     for i in range(len(x)):
         norm = math.sqrt(squared(x[i]))
@@ -179,7 +179,7 @@ def scaled_rows(x: Any, steps: float, values: Any, factors: Any, squares: Any) -
         factors[i] = factor
         to_whole, back = steps / factor, 1 / steps
         for j in range(x.shape[1]):
-            values[i, j] = np.rint(x[i, j] * to_whole) * back
+            values[i, j] = np.trunc(x[i, j] * to_whole) * back
         squares[i] = squared(values[i]) * factor * factor
 
 

@@ -170,7 +170,8 @@ def grid_rows(block: Block, chosen: np.ndarray, centre: np.ndarray, bits: int) -
     assert isinstance(unit, SparseRows)
     entries = unit.values
     middle = np.trunc(np.ldexp(centre, bits)).astype(np.int64)
-    whole = np.trunc(np.ldexp(entries.data, bits)).astype(np.int32)
+    finite = np.nan_to_num(entries.data, nan=0.0, posinf=0.0, neginf=0.0)  # as whole numbers they would pass for finite
+    whole = np.trunc(np.ldexp(finite, bits)).astype(np.int32)
     scales, squares = np.empty(len(chosen)), np.empty(len(chosen))
     occupied = unit.occupied().numpy()
     kernels.sparse_scales(entries.indptr, entries.indices, whole, occupied, middle, FLOOR, 2.0**-bits, scales, squares)
