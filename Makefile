@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup demo test docs fuzz lint bench clean
+.PHONY: setup demo test long docs fuzz lint bench clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,10 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# every sound mode in every world, planted bugs, clusters
+long: $(STAMP)
+	$(BIN)/python -m pytest -m long -n $(WORKERS) --dist worksteal
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest -m docs -n $(WORKERS) --dist worksteal

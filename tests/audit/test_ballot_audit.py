@@ -121,6 +121,7 @@ def test_one_edge_never_costs_more_than_the_promise(directed):
     assert 0.999 < max(worst.values()) <= 1 + 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_conforms_for_every_guarantee(mode):
     method = Ballot(**{**SMALL, **MODES[mode]})

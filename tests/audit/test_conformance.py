@@ -95,6 +95,7 @@ EXPOSED = [  # variants whose plans have fewer gaps than the card
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", SOUND, ids=repr)
 def test_sound_modes_conform(method):
     report = remembered(check_private_method, method)

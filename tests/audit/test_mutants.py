@@ -26,6 +26,7 @@ def wrong_without_the_bug(mutant):
     return _HEALTHY[key]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_every_mutant_is_caught_by_the_suite(mutant):
     assert not wrong_without_the_bug(mutant)
@@ -40,6 +41,7 @@ def test_there_are_forty_named_mutants_in_every_part_and_the_audit_sees_at_least
     assert sum(not mutant.unseen for mutant in MUTANTS) >= 34
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(10))
 def test_code_without_bugs_is_green_for_ten_seeds(seed):
     """False alarms: each verdict is wrong with probability at most 3.1e-4 (its own figure), ten of them with at most 3.1e-3."""

@@ -15,6 +15,7 @@ from graphveil.privacy.promise import NodeLevel
 from tests.audit.mutants.central import clipping_skipped
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["gap", "ballot"])
 def test_sound_methods_keep_their_promise(graphveil, method):
     code, out, _ = graphveil("audit", method, "--level", "node", "--epsilon", 4, "--runs", 1, "--json")

@@ -29,6 +29,7 @@ def outcomes(runs, store_path, engine):
         return {row["id"]: (row["status"], row["metrics"], row["epsilon"], row["releases"]) for row in store.rows()}
 
 
+@pytest.mark.long
 def test_processes_find_the_same_figures_as_one_and_survive_a_dead_worker(runs, tmp_path, monkeypatch):
     alone = outcomes(runs, tmp_path / "serial.sqlite", Serial())
     assert all(status == "done" for status, *_ in alone.values())
@@ -93,6 +94,7 @@ def test_unseeded_runs_draw_noise_of_their_own(body):
     assert len({str(row["metrics"]) for row in again}) > 1
 
 
+@pytest.mark.long
 def test_ray_finds_the_same_figures(runs, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
     some = runs[:6]

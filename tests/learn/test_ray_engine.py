@@ -25,6 +25,7 @@ from tests.stored import generated, in_folders
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
 
+pytestmark = pytest.mark.long
 NODES, BLOCK = 20_000, 1500
 PROMISE, EDGE = gv.NodeLevel(8.0), gv.EdgeLevel(8.0)
 METHODS = [  # all that run in blocks

@@ -107,6 +107,7 @@ def test_own_rows_under_record_need_no_noise_on_the_table_and_are_for_their_owne
     assert any("stay with the curator" in line for line in certificate.assumptions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codes", ["learned", "rr-labels"])
 @pytest.mark.parametrize("rows", ["listed-by", "own-list"])
 def test_both_ways_round_conform(codes, rows):
