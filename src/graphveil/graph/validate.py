@@ -72,11 +72,12 @@ def validate(data: Data, *, on_bad_rows: BadRows = "raise", need_training: bool 
 
 
 def check_graph(graph: Graph) -> Graph:
-    """Refuse a graph that was built by hand and in which somebody could count twice.
+    """Refuse a graph that was built by hand and in which somebody could count for more than one.
 
     Lists are sets of other people: a contact that is listed twice is sent two messages of weight d^(-1/2), 2^(1/2) in all for
     d = 2, where Lemma M has 1. A feature that is stored twice is added up in products, but its squares are in norms: a row of
-    norm 2 passes as 2^(1/2). Files and ``Data`` cannot hold either (lists of a folder are checked as they are read).
+    norm 2 passes as 2^(1/2). A row that is not finite has no norm to be clipped by. Files and ``Data`` cannot hold any of these
+    (lists of a folder are checked as they are read).
     """
     if graph.lists.nodes != graph.nodes or len(graph.labels) != graph.nodes:
         raise InputError(
