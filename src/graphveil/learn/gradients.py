@@ -41,7 +41,9 @@ class Call(NamedTuple):
 
 
 def refuse_second_use(layer: Linear, used: Iterable[Linear]) -> None:
-    """Norms are added up layer by layer, so an example may go through each of them once."""
+    """Norms are added up layer by layer, so an example may go through each of them once, and through none that mixes examples."""
+    if layer.mixes:
+        raise PrivacyError(f"{layer} mixes examples: it is trained on open records only, by batch_norm.batch_gradient")
     if any(one is layer for one in used):
         raise PrivacyError(f"{layer} is used twice by one example; its gradient norm would be underestimated")
 

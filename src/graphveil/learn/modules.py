@@ -4,7 +4,8 @@ One vector per network keeps private training simple: a gradient sum, its noise 
 operation on one array. Layers never ask autograd for weight gradients; ``gradients.py`` computes them once, already
 clipped. A network is any composition of ``Linear`` layers and row-wise functions: its ``forward`` calls
 ``apply(layer, x)`` for every layer and thereby lets the caller watch what goes in and what comes out, or compute it in another
-way. Nothing may mix rows (no batch normalisation): an example must not reach another example's gradient.
+way. Nothing may mix rows: an example must not reach another example's gradient. The one layer that does (``batch_norm.py``)
+says so (``mixes``) and is refused wherever examples are looked at one by one.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Linear:
 
     weight: Tensor
     bias: Tensor | None
+    mixes = False  # whether an example reaches the outputs of others
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         if inputs < 1 or outputs < 1:
@@ -68,6 +70,13 @@ class Linear:
         end = self.start + self.outputs * self.inputs
         weight = vector[self.start : end].view(self.outputs, self.inputs)
         return weight, vector[end : end + self.outputs] if self.has_bias else None
+
+    def initialise(self, coins: np.random.Generator, gain: float) -> None:
+        """Weights from N(0, gain^2 / inputs), bias zero."""
+        scale = gain / math.sqrt(self.inputs)
+        self.weight.copy_(torch.from_numpy(coins.normal(0.0, scale, tuple(self.weight.shape))))
+        if self.bias is not None:
+            self.bias.zero_()
 
     def __getstate__(self) -> dict[str, Any]:
         """What is in the vector is sent with the vector."""
@@ -154,10 +163,7 @@ class Network:
     def initialise(self, coins: np.random.Generator) -> Self:
         """Weights from N(0, gain^2 / inputs), biases zero; ``coins`` are public."""
         for layer in self.layers:
-            scale = self.gain / math.sqrt(layer.inputs)
-            layer.weight.copy_(torch.from_numpy(coins.normal(0.0, scale, tuple(layer.weight.shape))))
-            if layer.bias is not None:
-                layer.bias.zero_()
+            layer.initialise(coins, self.gain)
         return self
 
     def state(self) -> dict[str, np.ndarray]:

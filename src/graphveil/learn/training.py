@@ -15,6 +15,7 @@ from graphveil.learn.modules import Inputs, Network, blocks_of, take
 from graphveil.learn.optimizers import Adam, Optimizer
 
 Progress = Callable[[int, int], None]
+BatchGradient = Callable[[Network, Inputs, Tensor, float, np.random.Generator], Tensor]
 
 
 def descend(
@@ -43,6 +44,13 @@ def descend(
             progress(step + 1, steps)
 
 
+def plain_gradient(
+    network: Network, inputs: Inputs, targets: Tensor, dropout: float, coins: np.random.Generator
+) -> Tensor:
+    """The gradient sum of a batch; dropout is on the inputs of all but first layers."""
+    return clipped_gradient_sum(network, inputs, targets, None, calls=Calls(dropout, coins))
+
+
 def train_plainly(
     network: Network,
     inputs: Inputs,
@@ -56,10 +64,11 @@ def train_plainly(
     batch_size: int | None = None,
     after_epoch: Callable[[Network], None] | None = None,
     progress: Progress | None = None,
+    gradient_sum: BatchGradient = plain_gradient,
 ) -> None:
     """Ordinary, non-private training: mean cross-entropy plus ``weight_decay / 2 ||theta||^2``, by default with Adam.
 
-    Targets are labels (outside 0 .. C-1: left out) or distributions; dropout is on the inputs of all but first layers.
+    Targets are labels (outside 0 .. C-1: left out) or distributions; ``gradient_sum``: that of a batch, at a rate of dropout.
     """
     if not 0 <= dropout < 1:
         raise InputError(f"dropout must be at least 0 and less than 1, got {dropout}")
@@ -81,7 +90,7 @@ def train_plainly(
                 order = coins.permutation(chosen)
             index = order[step % batches * size :][:size]
             examples, labels = take(inputs, index), targets[torch.from_numpy(index)]
-        total = clipped_gradient_sum(network, examples, labels, None, calls=Calls(dropout, coins))
+        total = gradient_sum(network, examples, labels, dropout, coins)
         return total.div_(max(1, len(labels))).add_(network.parameters, alpha=weight_decay)
 
     def passed(done: int, total: int) -> None:

@@ -15,9 +15,11 @@ TEXT, CODE = "text", "code"
 
 @dataclass(frozen=True)
 class PaperShape(BranchShape):
-    """``reading``: one layer per input and two on both (text), or LINKX with the table as one embedding (code)."""
+    """``reading``: one layer per input and two on both (text), or LINKX with the table as one embedding (code), ``batch_norm``
+    inside it."""
 
     reading: str = TEXT
+    batch_norm: bool = False
 
     @property
     def size(self) -> int:
@@ -43,4 +45,5 @@ class PaperPredictor(BranchPredictor):
             return cls(shape, {"": learn.Branches([own, near], head, normalise=False)})
         from graphveil.learn.linkx import Linkx
 
-        return cls(shape, {"": Linkx(shape.inputs[0], shape.width, shape.hidden, shape.classes, embeds=False)})
+        sizes = shape.inputs[0], shape.width, shape.hidden, shape.classes
+        return cls(shape, {"": Linkx(*sizes, embeds=False, batch_norm=shape.batch_norm)})

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphveil.graph import Lists, SparseRows
 from graphveil.learn import Inputs, Network
+from graphveil.learn.batch_norm import Normalised
 from graphveil.learn.kernels import unit_rows
 from graphveil.learn.modules import Apply, LinearByInput
 
@@ -25,14 +26,22 @@ class CodeNetwork(Network):
     """One trained layer on adjacency rows and a fixed random head.
 
     ``norm``: every node's code is kept at this norm; without one codes are free, as in the authors' code, whose normalisation
-    writes into a copy.
+    writes into a copy. ``batch_norm``: before the activation, where records are open.
     """
 
     def __init__(
-        self, nodes: int, width: int, classes: int, coins: np.random.Generator, norm: float | None = 1.0
+        self,
+        nodes: int,
+        width: int,
+        classes: int,
+        coins: np.random.Generator,
+        norm: float | None = 1.0,
+        batch_norm: bool = False,
     ) -> None:
-        super().__init__([LinearByInput(nodes, width)])
-        self._norm = norm
+        self._norm, self._scaled = norm, [Normalised(width)] if batch_norm else []
+        super().__init__([LinearByInput(nodes, width), *self._scaled])
+        for layer in self._scaled:
+            layer.initialise(coins, 1.0)
         wide = max(width, classes)
         orthonormal = np.linalg.qr(coins.normal(size=(wide, wide)))[0][:width, :classes]
         self._head = torch.from_numpy(np.ascontiguousarray(orthonormal) * math.sqrt(6.0))
@@ -41,7 +50,10 @@ class CodeNetwork(Network):
         self.normalise()
 
     def forward(self, inputs: Inputs, apply: Apply) -> Tensor:
-        return apply.selu(apply(self.layers[0], inputs)) @ self._head  # type: ignore[arg-type]
+        rows = apply(self.layers[0], inputs)  # type: ignore[arg-type]
+        for layer in self._scaled:
+            rows = apply(layer, rows)
+        return apply.selu(rows) @ self._head
 
     def normalise(self) -> None:
         """Every node's code to its norm, as the paper constrains it; the trained vector is changed in place."""

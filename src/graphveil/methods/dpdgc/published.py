@@ -9,9 +9,9 @@ table c, c sqrt k or c sqrt(2D); classifier one row; z by the paper's accounting
 ``reading``   text                                                  code
 ============  ====================================================  =============================================================
 codes         kept at norm c                                        free: the normalisation is written into a copy (D10)
-table         unit rows of A W + noise + b                          A W + b, noise for codes of norm c; columns standardised
-                                                                    where records are public (its batch normalisation)
-classifier    one layer per input, two on both; noise z C (D6)      LINKX with residual; noise 2 z C
+table         unit rows of A W + noise + b                          A W + b, noise for codes of norm c
+classifier    one layer per input, two on both; noise z C (D6)      LINKX with residual; noise 2 z C; batch normalisation where
+                                                                    records are public (``batch_norm``; without: of the table)
 ============  ====================================================  =============================================================
 
 Where the truth is known (text, edge and k-neighbor level) it is declared, so the certificate prints it beside the claim; at node
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from graphveil.methods.base import EDGES, guarantees
 from graphveil.methods.card import gaps
 from graphveil.methods.common.aggregation import payers
 from graphveil.methods.common.private_training import poisson_release
-from graphveil.methods.common.trainer import PaperBatches
+from graphveil.methods.common.trainer import PaperBatches, records_are_public
 from graphveil.methods.dpdgc import Dpdgc
 from graphveil.methods.dpdgc.algorithm import ListsOf, decouple, learned_codes, noisy_table
 from graphveil.methods.dpdgc.bounds import AdjacencyRows, group_of
@@ -65,6 +65,7 @@ class PublishedDpdgc(PaperBatches):
         offset: ``scaled`` keeps b at the scale of W, so that c changes nothing but the unit; ``literal`` adds b as it is, next to
             codes of norm c, as Algorithm 2 has it.
         open_epochs, dropout: Adam on batches for the classifier at edge level and without privacy.
+        batch_norm: of ``reading="code"``, at edge level and without privacy.
     """
 
     card = Dpdgc.card
@@ -83,6 +84,7 @@ class PublishedDpdgc(PaperBatches):
     offset: Literal["scaled", "literal"] = "scaled"
     open_epochs: Count = 100
     dropout: Fraction = 0.5
+    batch_norm: bool = True
 
     def check(self) -> None:
         if self.reading == CODE and self.width != self.hidden:
@@ -90,8 +92,17 @@ class PublishedDpdgc(PaperBatches):
         if self.reading == CODE and self.offset == "literal":
             raise InputError("offset='literal' belongs to reading='text': the codes of reading='code' have no norm")
 
-    def shape(self, facts: PublicFacts) -> PaperShape:
-        return PaperShape(facts.features, facts.classes, self.width, self.hidden, raw=True, reading=self.reading)
+    def shape(self, facts: PublicFacts, opened: bool = False) -> PaperShape:
+        """``opened``: records are public."""
+        normal = self.batch_norm and self.reading == CODE and opened
+        sizes = facts.features, facts.classes, self.width, self.hidden
+        return PaperShape(*sizes, raw=True, reading=self.reading, batch_norm=normal)
+
+    def batch_gradients(self, normal: bool) -> dict[str, Any]:
+        """How ordinary training takes gradients, with or without batch normalisation."""
+        from graphveil.learn.batch_norm import batch_gradient
+
+        return {"gradient_sum": batch_gradient} if normal else {}
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim, with the truth declared where it is known."""
@@ -154,8 +165,10 @@ class PublishedDpdgc(PaperBatches):
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> PaperPredictor:
         promise, rows = curator.plan.promise, AdjacencyRows(self.rows)
-        train = self.trainer(curator, coins, progress, epochs=self.open_epochs, dropout=self.dropout)
-        predictor = PaperPredictor.build(self.shape(curator.facts))
+        predictor = PaperPredictor.build(self.shape(curator.facts, records_are_public(promise)))
+        normal = predictor.shape.batch_norm
+        opened = {"epochs": self.open_epochs, "dropout": self.dropout, **self.batch_gradients(normal)}
+        train = self.trainer(curator, coins, progress, **opened)
         if promise.level is Level.NONE:
             from graphveil.methods.dpdgc.without_noise import decouple_openly
 
@@ -163,7 +176,9 @@ class PublishedDpdgc(PaperBatches):
         norm = None if self.reading == CODE else self.row_norm if self.offset == "literal" else 1.0
         optimizer = learn.Adam(self.learning_rate)
         codes = partial(learned_codes, curator, self.width, optimizer, coins, progress, rows, norm=norm)
-        table = free_table if self.reading == CODE else partial(noisy_table, norm=self.row_norm)
+        table = partial(free_table, standard=promise.level is Level.EDGE and not normal)
+        if self.reading == TEXT:
+            table = partial(noisy_table, norm=self.row_norm)
         if self.offset == "literal":
             table = partial(literal_table, norm=self.row_norm)
         cap = self.max_degree if promise.level is Level.NODE else None
@@ -171,15 +186,23 @@ class PublishedDpdgc(PaperBatches):
 
 
 def free_table(
-    curator: Curator, codes: np.ndarray | None, offset: np.ndarray | float, lists: ListsOf, rows: AdjacencyRows
+    curator: Curator,
+    codes: np.ndarray | None,
+    offset: np.ndarray | float,
+    lists: ListsOf,
+    rows: AdjacencyRows,
+    standard: bool,
 ) -> np.ndarray:
-    """A W + b as the authors' code releases it: with the noise of codes of norm c, which these are far above."""
+    """A W + b as the authors' code releases it: with the noise of codes of norm c, which these are far above.
+
+    ``standard``: columns standardised, for a classifier without batch normalisation.
+    """
 
     def query(private: Graph) -> np.ndarray:
         return lists(private).aggregate(codes)  # type: ignore[arg-type]
 
     table = np.asarray(curator.release("table", query) + offset)
-    return standardised(table) if curator.plan.promise.level is Level.EDGE else table
+    return standardised(table) if standard else table
 
 
 def literal_table(
@@ -196,7 +219,7 @@ def literal_table(
 
 
 def standardised(table: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and variance 1, which is what batch normalisation does to a table that is fixed."""
+    """Columns of mean 0 and variance 1."""
     return np.asarray((table - table.mean(axis=0)) / np.maximum(table.std(axis=0), 1e-12))
 
 

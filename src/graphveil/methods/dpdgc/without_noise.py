@@ -34,13 +34,17 @@ def decouple_openly(
     facts = curator.facts
     arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
     sent = Lists.from_edge_index(arcs[::-1] if rows is AdjacencyRows.OWN_LIST else arcs, facts.nodes)
-    train = partial(open_trainer, curator, coins, progress, best_epoch=True, batch_size=method.batch_size)
-    network = CodeNetwork(facts.nodes, method.width, facts.classes, coins, None)
+    normal = predictor.shape.batch_norm
+    batches = {"batch_size": method.batch_size, **method.batch_gradients(normal)}
+    train = partial(open_trainer, curator, coins, progress, best_epoch=True, **batches)
+    network = CodeNetwork(facts.nodes, method.width, facts.classes, coins, None, batch_norm=normal)
     entries = adjacency_rows(sent, np.ones(facts.nodes), np.arange(facts.nodes))
     train(method.epochs, learning_rate=method.learning_rate)("codes", network, lambda graph: entries)
     table = sent.aggregate(network.codes) + network.offset
     predictor.tables["centre"] = np.zeros(facts.features)
-    predictor.tables["table"] = unit_array(table) if method.reading == TEXT else standardised(table)
+    predictor.tables["table"] = (
+        unit_array(table) if method.reading == TEXT else table if normal else standardised(table)
+    )
     classifier = predictor.networks[""].initialise(coins)
     rate, dropout = method.learning_rate, method.dropout
     train(method.open_epochs, learning_rate=rate, dropout=dropout)("classifier", classifier, predictor.inputs)
