@@ -30,7 +30,8 @@ class Normalised(Linear):
     def __call__(self, x: Block) -> Tensor:
         assert isinstance(x, Tensor) and self.bias is not None
         factor, mean, variance = self.weight.T
-        return (x - mean) * (factor * (variance + FLOOR).rsqrt()) + self.bias
+        outputs: Tensor = (x - mean) * (factor * (variance + FLOOR).rsqrt()) + self.bias
+        return outputs
 
     def initialise(self, coins: np.random.Generator, gain: float) -> None:
         """Factor 1, bias 0; mean 0 and variance 1 until a batch is seen."""
@@ -91,7 +92,7 @@ class _Batch(Plainly):
             return outputs
         if isinstance(x, Tensor):
             return functional.linear(x, weight, bias)
-        product: Tensor = _Product.apply(weight, x)
+        product: Tensor = _Product.apply(weight, x)  # type: ignore[no-untyped-call]
         return product if bias is None else product + bias
 
     def selu(self, x: Tensor) -> Tensor:

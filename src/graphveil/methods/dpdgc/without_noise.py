@@ -35,11 +35,11 @@ def decouple_openly(
     arcs = np.asarray(curator.release("graph", lambda private: private.lists.edge_index()), dtype=np.int64)
     sent = Lists.from_edge_index(arcs[::-1] if rows is AdjacencyRows.OWN_LIST else arcs, facts.nodes)
     normal = predictor.shape.batch_norm
-    batches = {"batch_size": method.batch_size, **method.batch_gradients(normal)}
-    train = partial(open_trainer, curator, coins, progress, best_epoch=True, **batches)
+    train = partial(open_trainer, curator, coins, progress, best_epoch=True, batch_size=method.batch_size)
+    taken = method.batch_gradients(normal)
     network = CodeNetwork(facts.nodes, method.width, facts.classes, coins, None, batch_norm=normal)
     entries = adjacency_rows(sent, np.ones(facts.nodes), np.arange(facts.nodes))
-    train(method.epochs, learning_rate=method.learning_rate)("codes", network, lambda graph: entries)
+    train(method.epochs, learning_rate=method.learning_rate, **taken)("codes", network, lambda graph: entries)
     table = sent.aggregate(network.codes) + network.offset
     predictor.tables["centre"] = np.zeros(facts.features)
     predictor.tables["table"] = (
@@ -47,5 +47,5 @@ def decouple_openly(
     )
     classifier = predictor.networks[""].initialise(coins)
     rate, dropout = method.learning_rate, method.dropout
-    train(method.open_epochs, learning_rate=rate, dropout=dropout)("classifier", classifier, predictor.inputs)
+    train(method.open_epochs, learning_rate=rate, dropout=dropout, **taken)("classifier", classifier, predictor.inputs)
     return predictor
