@@ -112,3 +112,16 @@ def test_columns_are_budgets_in_order_and_formats_agree():
     assert found.head == ("data", "method", "epsilon 2", "epsilon 16", "no noise")
     assert found.body == (("cora", "gap", "40.0", "50.0", "90.0"),)
     assert found.csv().splitlines()[1] == "cora,gap,40.0,50.0,90.0" and "| cora | gap | 40.0 |" in found.markdown()
+
+
+def test_budgets_of_parts_are_ordered_by_size():
+    local = {"level": "local", "adjacency": None, "relation": "replace", "epsilon_target": None}
+    found = [
+        row
+        for features in (10.0, 0.1, 5.0, "raw")
+        for row in rows([0.5, 0.6], parts={"features": features, "labels": "raw", "edges": "raw"}, **local)
+    ]
+    (table,) = tables(found)
+    assert [column.split(",")[0] for column in table.head[2:]] == [
+        "features 0.1", "features 5", "features 10", "features raw",
+    ]  # fmt: skip

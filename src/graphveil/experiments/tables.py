@@ -172,8 +172,13 @@ def shown(estimate: Estimate, metric: str) -> str:
     return f"{estimate.mean:.4g}"
 
 
-def _order(budget: str) -> tuple[float, str]:
-    try:
-        return float(budget), ""
-    except ValueError:
-        return float("inf"), budget
+def _order(budget: str) -> list[tuple[bool, float, str]]:
+    """Word by word, numbers by size and before words."""
+
+    def key(word: str) -> tuple[bool, float, str]:
+        try:
+            return False, float(word), ""
+        except ValueError:
+            return True, 0.0, word
+
+    return [key(word) for word in budget.replace(",", " ").split()]
