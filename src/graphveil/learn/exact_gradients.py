@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphveil.learn import exact_kernels as kernels
 from graphveil.learn.exact_rows import Coins, ExactRows, ScaledRows, cut_sum
-from graphveil.learn.gradients import SLACK, TINY, refuse_second_use
+from graphveil.learn.gradients import SLACK, TINY, check_use
 from graphveil.learn.grid_kernels import row_squares
 from graphveil.learn.grids import MOST_BITS, SumGrid, rounded_weights
 from graphveil.learn.modules import Block, Inputs, Linear, Network
@@ -65,7 +65,7 @@ class ExactCalls:
         self._bits, self._dropout = bits, dropout
 
     def __call__(self, layer: Linear, x: Block, /) -> Tensor:
-        refuse_second_use(layer, (use.layer for use in self.made))
+        check_use(layer, (use.layer for use in self.made))
         if not isinstance(x, Tensor):
             rows = cast(ExactRows, x)
             outputs = torch.from_numpy(_product(layer, rows, self._bits)).requires_grad_(torch.is_grad_enabled())

@@ -40,7 +40,7 @@ class Call(NamedTuple):
     outputs: Tensor
 
 
-def refuse_second_use(layer: Linear, used: Iterable[Linear]) -> None:
+def check_use(layer: Linear, used: Iterable[Linear]) -> None:
     """Norms are added up layer by layer, so an example may go through each of them once, and through none that mixes examples."""
     if layer.mixes:
         raise PrivacyError(f"{layer} mixes examples: it is trained on open records only, by batch_norm.batch_gradient")
@@ -59,7 +59,7 @@ class Calls(Plainly):
         self._dropout, self._coins = dropout, coins
 
     def __call__(self, layer: Linear, x: Block, /) -> Tensor:
-        refuse_second_use(layer, (call.layer for call in self.made))
+        check_use(layer, (call.layer for call in self.made))
         if isinstance(x, DenseRows):
             x = x.values
         if isinstance(x, Tensor) and x.requires_grad and self._dropout:
