@@ -19,7 +19,7 @@ from graphveil.report.pages import BLOCK
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-MOST = 2 << 20  # bytes of a committed file of rows
+MOST = 1 << 20  # bytes of a committed file of rows
 BY_SCRIPT = ("mutants", "months")
 NAMES = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem not in BY_SCRIPT)
 
