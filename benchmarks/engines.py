@@ -3,8 +3,8 @@
     python benchmarks/engines.py [--engines serial process ray] [--workers 2]
 
 3 methods x 2 data sets x 3 epsilons x 3 seeds on generated graphs. Prints a Markdown table; exit code 1 if two engines disagree.
-Starting workers costs a few seconds each: the longer the runs, the nearer the ratio comes to the number of workers (2 cores: 1.82 for
-this sweep of 86 s; with graphs of a third of the size, 28 s in all, 1.2 to 1.3).
+Starting workers costs a few seconds each: the longer the runs, the nearer the ratio comes to the number of workers (2 cores: 1.82
+for this sweep of 86 s; with graphs of a third of the size, 28 s in all, 1.2 to 1.3).
 """
 
 from __future__ import annotations
