@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from graphveil.attacks.changed_arcs import found
 from graphveil.attacks.target import Perturbation, as_rows, rows_of
 from graphveil.graph import Graph
 from graphveil.graph.layout import to_scipy
@@ -49,7 +50,7 @@ class ChangedNetwork:
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
     ) -> np.ndarray:
         """How far the centred logits of ``receivers[i]`` move when the row of ``probes[numbers[i]]`` is changed."""
-        found = np.zeros(len(receivers))
+        far = np.zeros(len(receivers))
         costs = np.diff(self.columns.indptr)[probes] + 1
         blocks = np.cumsum(costs) // BLOCK
         order = np.argsort(numbers, kind="stable")
@@ -58,8 +59,8 @@ class ChangedNetwork:
             first, last = np.searchsorted(numbers[order], [begin, end])
             chosen = order[first:last]
             moved = self._moved(receivers[chosen], probes[begin:end], numbers[chosen] - begin, change)
-            found[chosen] = np.linalg.norm(moved - moved.mean(axis=1, keepdims=True), axis=1)
-        return found
+            far[chosen] = np.linalg.norm(moved - moved.mean(axis=1, keepdims=True), axis=1)
+        return far
 
     def _moved(
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation
@@ -74,11 +75,11 @@ class ChangedNetwork:
         rows = np.repeat(np.arange(len(receivers)), lengths)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         places += np.repeat(self.near.indptr[receivers], lengths)
-        entry, hit = _find(keys, numbers[rows] * self.graph.nodes + self.near.indices[places])
+        entry, hit = found(keys, numbers[rows] * self.graph.nodes + self.near.indices[places])
         shape = (len(receivers), len(keys))
         moved = sp.csr_matrix((self.near.data[places][hit], (rows[hit], entry[hit])), shape) @ near
         if own is not None:
-            entry, hit = _find(keys, numbers * self.graph.nodes + receivers)
+            entry, hit = found(keys, numbers * self.graph.nodes + receivers)
             moved[hit] += own[entry[hit]]
         return np.asarray(moved)
 
@@ -105,12 +106,6 @@ class ChangedNetwork:
         before = self.hidden[readers]
         change = _selu(before + moved) - _selu(before)
         return change @ w["near2"], change @ w["own2"] if "own2" in w else None
-
-
-def _find(sorted_keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the wanted keys are, and whether they are there."""
-    place = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
-    return place, sorted_keys[place] == wanted
 
 
 def _selu(values: np.ndarray) -> np.ndarray:

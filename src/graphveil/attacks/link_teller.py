@@ -9,7 +9,8 @@ neighbours. A model whose inference reads no edges gives 0 for every pair: AUC 0
 
 The influence is found by the cheapest exact way there is.
 
-1. The networks of this package: the incremental form (``incremental.py``).
+1. The networks of this package: the incremental form (``incremental.py``; those of published local methods, attention among
+   them: ``changed_arcs.py``).
 2. Any other target is asked. Rows are changed in groups first, so that every ordered pair of nodes is separated by some
    group: if nobody outside a group ever moves, not even in the last bit, predictions read the node's own row (or nothing),
    and the influence of v on u is 0. That takes about 2 log2(probes) queries instead of one per probe.
@@ -151,6 +152,9 @@ def influence(
 
         values = ChangedNetwork(predictor, as_graph(data)).influence(receivers, probes, numbers, change)
         return Influence(values, "incremental", 0)
+    changed = target.changed_network(data) if form == "auto" and hasattr(target, "changed_network") else None
+    if changed is not None:
+        return Influence(changed.influence(receivers, probes, numbers, change, compare), "incremental", 0)
     questions = Questions(target, data, change, compare)
     clean = questions.answers(np.empty(0, dtype=np.int64))
     values = np.zeros(len(receivers))

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from graphveil.attacks.changed_arcs import ChangedArcs, runs_on_arcs
 from graphveil.attacks.link_teller import LinkTeller
 from graphveil.attacks.lsa2 import Lsa2
 from graphveil.attacks.metrics import AttackResult
@@ -29,13 +30,22 @@ HOPS = 2
 EXACT = "in double precision"
 
 
-class SinglePrecision(TorchTarget):
-    """Probabilities as a network in single precision gives them."""
+class OwnPrecision(TorchTarget):
+    """Probabilities in the precision of the network."""
 
     def predict_proba(self, data: Any) -> torch.Tensor:
         self.network.eval()
         with torch.no_grad():
-            return torch.softmax(self.network(data.x.float(), data.edge_index), dim=1)
+            return torch.softmax(self.network(self._rows(data), data.edge_index), dim=1)
+
+    def changed_network(self, data: Any) -> ChangedArcs | None:
+        """The same answers where few rows change, without a query each; None for networks that it cannot be done for."""
+        if not runs_on_arcs(self.network):
+            return None
+        return ChangedArcs(self.network.eval(), self._rows(data), data.edge_index.numpy())
+
+    def _rows(self, data: Any) -> torch.Tensor:
+        return data.x.to(next(self.network.parameters()).dtype)  # type: ignore[no-any-return]
 
 
 def has_published_api(model: Any) -> bool:
@@ -44,7 +54,7 @@ def has_published_api(model: Any) -> bool:
     return all(getattr(predictor, name, None) is not None for name in ("network", "reports", "arcs"))
 
 
-def published_api(model: Any) -> tuple[SinglePrecision, Data]:
+def published_api(model: Any) -> tuple[OwnPrecision, Data]:
     """What is queried, and the data as the attacker and the server have them: reports, and the perturbed arcs."""
     if not has_published_api(model):
         raise InputError(
@@ -63,14 +73,14 @@ def published_api(model: Any) -> tuple[SinglePrecision, Data]:
         num_classes=predictor.scores.shape[1],
         directed=True,
     )
-    return SinglePrecision(network, HOPS), asked
+    return OwnPrecision(network, HOPS), asked
 
 
 def published_link_teller(model: Any, pairs: Pairs, **coins: Any) -> AttackResult:
     """LinkTeller as the paper runs it, and beside it what the same queries give in double precision, as logits."""
     target, asked = published_api(model)
     found = LinkTeller(PUBLISHED_STEP, compare="probabilities").run(target, asked, pairs, **coins)
-    exact = LinkTeller(PUBLISHED_STEP).run(TorchTarget(target.network.double(), HOPS), asked, pairs, **coins)
+    exact = LinkTeller(PUBLISHED_STEP).run(OwnPrecision(target.network.double(), HOPS), asked, pairs, **coins)
     return replace(found, findings=(*found.findings, replace(exact.headline, name=EXACT)))
 
 

@@ -101,6 +101,14 @@ class Perturbation:
         return own * (1 - self.step) + self.step * mean
 
 
+def compared(probabilities: np.ndarray, compare: str) -> np.ndarray:
+    """As they come, or as logits: log p minus its mean over the classes, all that a softmax does not hide."""
+    if compare == "probabilities":
+        return probabilities
+    logs = np.log(np.maximum(probabilities, TINY))
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+
 class Questions:
     """Asks one target about one graph with some rows changed, and counts the queries.
 
@@ -119,13 +127,9 @@ class Questions:
             self.rows = scipy_features(data) if sparse else data.x.numpy(force=True).astype(np.float64)
 
     def answers(self, probes: np.ndarray) -> np.ndarray:
-        """After these probes were changed; as logits: log p minus its mean over the classes, all that a softmax does not hide."""
+        """After these probes were changed."""
         self.asked += 1
-        found = posteriors(self.target, self._with(probes) if len(probes) else self.data)
-        if self.compare == "probabilities":
-            return found
-        logs = np.log(np.maximum(found, TINY))
-        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+        return compared(posteriors(self.target, self._with(probes) if len(probes) else self.data), self.compare)
 
     def _with(self, probes: np.ndarray) -> Any:
         changed = self.perturbation.changed(self.rows, probes)

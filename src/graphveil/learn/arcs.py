@@ -43,6 +43,16 @@ class _Product(torch.autograd.Function):
 product: Callable[[Tensor, Fixed], Tensor] = _Product.apply
 
 
+Said = tuple[Tensor, ...]  # what every row says, part by part
+
+
+def on_arcs(operator: Any, x: Tensor, arcs: Arcs) -> Tensor:
+    """An operator in its two steps: what everybody says (``sent``, row by row), and what receivers make of it (``heard``)."""
+    said = operator.sent(x)
+    rows: Tensor = operator.heard(said, said, arcs)
+    return rows
+
+
 def together(x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
     """``x W^T`` for several matrices in one product, which passes over x once."""
     return torch.split(x @ torch.cat(weights).T, [len(weight) for weight in weights], dim=1)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
 
 from graphveil.learn import attention_kernels
-from graphveil.learn.arcs import Arcs, together
+from graphveil.learn.arcs import Arcs, Said, on_arcs, together
 
 kernels: Any = attention_kernels
 
@@ -30,13 +30,18 @@ class Gat(GATConv):  # type: ignore[misc]
         if not isinstance(edges, Arcs):
             found: Tensor = super().forward(x, edges)
             return found
+        return on_arcs(self, x, edges)
+
+    def sent(self, x: Tensor) -> Said:
         rows = self.lin(x)
         pieces = rows.view(-1, self.heads, self.out_channels)
-        ends = (pieces * self.att_src).sum(dim=-1), (pieces * self.att_dst).sum(dim=-1)
-        around = edges.with_loops
-        scores = added_ends(*ends, around, self.negative_slope)
-        heard: Tensor = joined(self, attended(scores, rows, around)) + self.bias
-        return heard
+        return rows, (pieces * self.att_src).sum(dim=-1), (pieces * self.att_dst).sum(dim=-1)
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        around = arcs.with_loops
+        scores = added_ends(sent[1], own[2], around, self.negative_slope)
+        rows: Tensor = joined(self, attended(scores, sent[0], around)) + self.bias
+        return rows
 
 
 class Gatv2(GATv2Conv):  # type: ignore[misc]
@@ -46,11 +51,17 @@ class Gatv2(GATv2Conv):  # type: ignore[misc]
         if not isinstance(edges, Arcs):
             found: Tensor = super().forward(x, edges)
             return found
+        return on_arcs(self, x, edges)
+
+    def sent(self, x: Tensor) -> Said:
         sending, receiving = together(x, self.lin_l.weight, self.lin_r.weight)
-        rows, around = sending + self.lin_l.bias, edges.with_loops
-        scores = bent_ends(rows, receiving + self.lin_r.bias, self.att[0], around, self.negative_slope)
-        heard: Tensor = joined(self, attended(scores, rows, around)) + self.bias
-        return heard
+        return sending + self.lin_l.bias, receiving + self.lin_r.bias
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        around = arcs.with_loops
+        scores = bent_ends(sent[0], own[1], self.att[0], around, self.negative_slope)
+        rows: Tensor = joined(self, attended(scores, sent[0], around)) + self.bias
+        return rows
 
 
 class Transformer(TransformerConv):  # type: ignore[misc]
@@ -60,11 +71,18 @@ class Transformer(TransformerConv):  # type: ignore[misc]
         if not isinstance(edges, Arcs):
             found: Tensor = super().forward(x, edges)
             return found
+        return on_arcs(self, x, edges)
+
+    def sent(self, x: Tensor) -> Said:
         layers = self.lin_key, self.lin_query, self.lin_value, self.lin_skip
         products = together(x, *(layer.weight for layer in layers))
-        keys, queries, values, own = (rows + layer.bias for rows, layer in zip(products, layers, strict=True))
-        heard: Tensor = joined(self, attended(multiplied_ends(keys, queries, edges, self.heads), values, edges)) + own
-        return heard
+        return tuple(rows + layer.bias for rows, layer in zip(products, layers, strict=True))
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        keys, values, queries, skipped = sent[0], sent[2], own[1], own[3]
+        found = attended(multiplied_ends(keys, queries, arcs, self.heads), values, arcs)
+        rows: Tensor = joined(self, found) + skipped
+        return rows
 
 
 def joined(operator: Any, rows: Tensor) -> Tensor:
@@ -86,7 +104,7 @@ class _Attended(torch.autograd.Function):
         weights = scores.clone()
         kernels.below_largest(arcs.starts, weights.numpy())
         weights.exp_()
-        (out,) = _zeros(values)
+        out = torch.zeros(arcs.nodes, values.shape[1], dtype=values.dtype)
         kernels.weigh(arcs.starts, arcs.senders, weights.numpy(), *_arrays(values), out.numpy())
         ctx.arcs = arcs
         ctx.save_for_backward(weights, values, out)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn import ChebConv, GCNConv, GraphConv, SAGEConv, SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from graphveil.learn.arcs import Arcs, together
+from graphveil.learn.arcs import Arcs, Said, on_arcs, together
 
 
 class Propagation(NamedTuple):
@@ -41,8 +41,7 @@ class Gcn(GCNConv):  # type: ignore[misc]
 
     def forward(self, x: Tensor, adjacency: Tensor | Propagation | Arcs) -> Tensor:
         if isinstance(adjacency, Arcs):
-            heard: Tensor = adjacency.gcn @ self.lin(x) + self.bias
-            return heard
+            return on_arcs(self, x, adjacency)
         if isinstance(adjacency, Propagation):
             known = adjacency
         elif adjacency.layout is torch.strided or not self.cached:
@@ -56,6 +55,13 @@ class Gcn(GCNConv):  # type: ignore[misc]
         sent: Tensor = _Propagated.apply(self.lin(x), known.matrix, known.transposed)  # type: ignore[no-untyped-call]
         shifted: Tensor = sent + self.bias
         return shifted
+
+    def sent(self, x: Tensor) -> Said:
+        return (self.lin(x),)
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        rows: Tensor = arcs.gcn @ sent[0] + self.bias
+        return rows
 
 
 def _transposed(matrix: Tensor) -> Tensor:
@@ -86,13 +92,15 @@ class Chebyshev(ChebConv):  # type: ignore[misc]
 class Projecting:
     """Sparse features, and dense ones along single arcs where it makes them narrower, are projected before they travel."""
 
-    projected: Callable[[Tensor, Any], Tensor]
+    projected: Callable[[Tensor, Tensor], Tensor]
+    sent: Callable[[Tensor], Said]
+    heard: Callable[[Said, Said, Arcs], Tensor]
     in_channels: int
     out_channels: int
 
     def forward(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
         if isinstance(adjacency, Arcs):
-            return self.projected(x, adjacency)
+            return on_arcs(self, x, adjacency)
         along_arcs = adjacency.layout is torch.strided and self.out_channels < self.in_channels
         if x.layout is not torch.strided or along_arcs:
             return self.projected(x, adjacency)
@@ -103,11 +111,14 @@ class Projecting:
 class Sage(Projecting, SAGEConv):  # type: ignore[misc]
     """``mean_N(x) V + b + x U``."""
 
-    def projected(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
-        if isinstance(adjacency, Arcs):
-            near, own = together(x, self.lin_l.weight, self.lin_r.weight)
-            heard: Tensor = adjacency.means @ near + self.lin_l.bias + own
-            return heard
+    def sent(self, x: Tensor) -> Said:
+        return together(x, self.lin_l.weight, self.lin_r.weight)
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        rows: Tensor = arcs.means @ sent[0] + self.lin_l.bias + own[1]
+        return rows
+
+    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         near = x @ self.lin_l.weight.T
         sent: Tensor = self.propagate(adjacency, x=(near, near), size=None) + self.lin_l.bias + self.lin_r(x)
         return sent
@@ -116,11 +127,14 @@ class Sage(Projecting, SAGEConv):  # type: ignore[misc]
 class GraphSum(Projecting, GraphConv):  # type: ignore[misc]
     """``sum_N(x) V + b + x U``: GraphConv with its own aggregation, the sum."""
 
-    def projected(self, x: Tensor, adjacency: Tensor | Arcs) -> Tensor:
-        if isinstance(adjacency, Arcs):
-            near, own = together(x, self.lin_rel.weight, self.lin_root.weight)
-            heard: Tensor = adjacency.sums @ near + self.lin_rel.bias + own
-            return heard
+    def sent(self, x: Tensor) -> Said:
+        return together(x, self.lin_rel.weight, self.lin_root.weight)
+
+    def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
+        rows: Tensor = arcs.sums @ sent[0] + self.lin_rel.bias + own[1]
+        return rows
+
+    def projected(self, x: Tensor, adjacency: Tensor) -> Tensor:
         near = x @ self.lin_rel.weight.T
         near = self.propagate(adjacency, x=(near, near), edge_weight=None, size=None)
         sent: Tensor = near + self.lin_rel.bias + self.lin_root(x)
