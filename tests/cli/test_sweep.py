@@ -65,6 +65,21 @@ def test_runs_of_an_export_are_taken_over_and_the_rest_is_run(swept, graphveil):
     assert graphveil(*again, "--resume", "--known", folder / "nothing.jsonl")[0] == 2
 
 
+def test_an_export_keeps_the_metrics_that_are_named_and_takes_in_rows_that_were_there(swept, graphveil):
+    folder, out, *_ = swept
+    lean, kept = folder / "lean.jsonl", ("--metric", "test_accuracy", "--without", "releases")
+    assert graphveil("results", out, "--method", "gap", "--export", lean, *kept, "--add")[0] == 0
+    first = [json.loads(line) for line in lean.read_text().splitlines()]
+    assert all(set(row["metrics"]) == {"test_accuracy"} and "releases" not in row for row in first)
+    code, said, _ = graphveil("results", out, "--export", lean, "--add")
+    assert code == 0 and "12 rows" in said
+    both = [json.loads(line) for line in lean.read_text().splitlines()]
+    assert len({row["id"] for row in both}) == 12 and all("val_accuracy" in row["metrics"] for row in both)
+    assert graphveil("results", out, "--method", "gap", "--export", lean, *kept, "--add")[0] == 0
+    mixed = [json.loads(line) for line in lean.read_text().splitlines()]
+    assert len(mixed) == 12 and sum(set(row["metrics"]) == {"test_accuracy"} for row in mixed) == len(first)
+
+
 def test_a_damaged_store_ends_with_code_1(swept, graphveil):
     import sqlite3
 

@@ -12,6 +12,7 @@ import pytest
 from graphveil.experiments import expand, read_experiment
 from graphveil.experiments.drawn import drawn_runs
 from graphveil.experiments.export import brief, read_rows
+from graphveil.experiments.heat import heat_runs
 from graphveil.experiments.papers import papers
 from graphveil.experiments.reproduce import reproduction
 from graphveil.experiments.run import TRAINING
@@ -26,12 +27,14 @@ NAMES = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem not in
 
 def asked_for(name, seeds):
     """The runs that a specification, or the tables of a paper, ask for."""
-    if name not in papers():
-        return expand(read_experiment(ROOT / "benchmarks" / f"{name.replace('-', '_')}.yaml"))
-    paper = papers()[name]
+    specification = ROOT / "benchmarks" / f"{name.replace('-', '_')}.yaml"
+    if specification.exists():
+        return expand(read_experiment(specification))
+    paper = next(paper for key, paper in papers().items() if name == key or name.startswith(f"{key}-"))
     entries = [entry for entry in paper.entries if entry.runs]
     printed = [run for entry in entries for run in reproduction(paper, entry, seeds=seeds).runs]
     drawn = [drawn_runs(paper, entry, seeds=seeds) for entry in entries]
+    drawn += [heat_runs(paper, entry, seeds=seeds) for entry in entries if entry.heat is not None]
     return printed + [run for runs in drawn for some in runs.values() for run in some]
 
 

@@ -40,7 +40,7 @@ def reproduce(
     ] = "published,sound,own",
     entries: Annotated[bool, flag("--list", "List tables and figures; run nothing.")] = False,
     stored: Annotated[
-        Path | None, flag("--from FILE", "Run nothing: a store, or an export (.jsonl), has the runs.")
+        str | None, flag("--from FILES", "Run nothing: stores or exports (.jsonl), with commas, have the runs.")
     ] = None,
     markdown: Annotated[
         Path | None, flag("--markdown FILE", "Write the tables as Markdown, too; - prints nothing else.")
@@ -75,7 +75,9 @@ def reproduce(
         how[name] = None if text is None else opt.several(text)
         if how[name] == []:
             raise InputError(f"--{name} names nothing")
-    kept = None if stored is None else read_rows(stored)
+    if stored is not None and not opt.several(stored):
+        raise InputError("--from names nothing")
+    kept = None if stored is None else [row for name in opt.several(stored) for row in read_rows(Path(name))]
     opt.check_picture(figure)
     shown: list[Table] = []
     drawn: list[tuple[Reproduction, list[dict[str, Any]]]] = []

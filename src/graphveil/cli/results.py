@@ -27,7 +27,7 @@ def results(
     status: Annotated[Some, flag("--status S", "Only done, or only failed runs.")] = None,
     kind: Annotated[Some, flag("--kind K", "Only training, audit, reports or forecast.")] = None,
     metric: Annotated[
-        Some, flag("--metric NAME", "What the tables show (test_accuracy); several stand side by side.")
+        Some, flag("--metric NAME", "What tables show (test_accuracy), side by side; with --export: all that is kept.")
     ] = None,
     baseline: Annotated[
         str | None, flag("--baseline LABEL", "Paired differences to this method, and p-values.")
@@ -38,6 +38,9 @@ def results(
     runs: Annotated[bool, flag("--runs", "One line per run instead of tables of means.")] = False,
     export: Annotated[Path | None, flag("--export FILE", "Write rows as .jsonl, .json, .csv or .parquet.")] = None,
     without: Annotated[Some, flag("--without FIELD", "With --export: leave this out, such as releases.")] = None,
+    add: Annotated[
+        bool, flag("--add", "With --export: rows that FILE has already stay, unless they are here.")
+    ] = False,
     markdown: Annotated[bool, flag("--markdown", "Tables as Markdown.")] = False,
     check: Annotated[bool, flag("--check", "Check the store's integrity; exit code 1 if something is wrong.")] = False,
     as_json: opt.AsJson = False,
@@ -58,7 +61,11 @@ def results(
         known = ", ".join(dict.fromkeys(row["label"] for row in rows))
         raise InputError(f"--baseline {baseline}: no run has this label; there are: {known}")
     if export is not None:
-        write_rows([{key: row[key] for key in row if key not in (without or ())} for row in rows], export)
+        rows = [_lean(row, without or (), metric) for row in rows]
+        if add and export.exists():
+            here = {row["id"] for row in rows}
+            rows = [*(row for row in read_rows(export) if row["id"] not in here), *rows]
+        write_rows(rows, export)
         opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
     elif targets is not None:
         _targets(rows, targets, as_json, markdown)
@@ -74,6 +81,14 @@ def results(
 def _fits(row: Mapping[str, Any], wanted: Mapping[str, Some], method: Some) -> bool:
     named = method is None or row["method"] in method or row["label"] in method
     return named and all(values is None or row[field] in values for field, values in wanted.items())
+
+
+def _lean(row: Mapping[str, Any], without: Sequence[str], metrics: Some) -> dict[str, Any]:
+    """A row without these fields, and of its metrics these (None: all)."""
+    kept = {key: value for key, value in row.items() if key not in without}
+    if metrics is not None and "metrics" in kept:
+        kept["metrics"] = {name: value for name, value in row["metrics"].items() if name in metrics}
+    return kept
 
 
 def _targets(rows: Sequence[Mapping[str, Any]], path: Path, as_json: bool, markdown: bool) -> None:
