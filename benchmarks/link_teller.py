@@ -1,8 +1,9 @@
-"""LinkTeller on Cora: CPU time of the incremental form against one forward pass per node, and growth with the number of probes.
+"""LinkTeller on Cora: CPU time of the incremental forms against one forward pass per node, and growth with the number of probes.
 
     python benchmarks/link_teller.py
 
-Prints one JSON object; exit code 1 if all pairs of 500 nodes take more than 2 s, or the ratio is below 20.
+Prints one JSON object; exit code 1 if all pairs of 500 nodes take more than 2 s, or a ratio is below 20. ``published``: the
+networks that published local methods train, single precision, 500 edges and 500 non-edges, against a forward pass per probe.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.attacks import Perturbation, as_graph, influence, sample_pairs
+from graphveil.attacks.published_api import PUBLISHED_STEP, OwnPrecision
+from graphveil.learn.backbones import as_lpgnn_builds
 
 SECONDS, RATIO = 2.0, 20.0
+NETWORKS = ("gcn", "gat", "gatv2", "transformer", "graphconv")
 PROBES = (250, 500, 1000, 2000)
 
 
@@ -32,6 +37,20 @@ def cpu(work: Callable[[], Any], repeats: int = 3) -> float:
         work()
         times.append(time.process_time() - started)
     return min(times)
+
+
+def published(name: str, data: Any, graph: Any) -> float:
+    """How many times less a network on arcs takes than a forward pass per probe."""
+    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
+    asked = Data(x=x, edge_index=data.edge_index, num_nodes=graph.nodes, num_classes=7, directed=True)
+    target = OwnPrecision(as_lpgnn_builds(name, graph.features, 16, 7, 0.5, 0), 2)
+    pairs = sample_pairs(graph, "balanced", 500, 0)
+    fast = cpu(lambda: influence(target, asked, pairs.first, pairs.second, PUBLISHED_STEP, compare="probabilities"))
+    probes = np.unique(pairs.second)
+    few = np.isin(pairs.second, probes[:25])
+    options = {"form": "queries", "compare": "probabilities"}
+    slow = cpu(lambda: influence(target, asked, pairs.first[few], pairs.second[few], PUBLISHED_STEP, **options)) / 26
+    return round((len(probes) + 1) * slow / fast, 1)
 
 
 def main() -> int:
@@ -50,9 +69,10 @@ def main() -> int:
         receivers = coins.integers(0, graph.nodes, len(senders))
         by_probes[str(probes)] = round(cpu(lambda r=receivers, s=senders: influence(model, graph, r, s)), 4)
     ratio = 499 * slow / fast
+    ratios = {name: published(name, data, graph) for name in NETWORKS}
     found = {"pairs": len(pairs), "incremental_seconds": round(fast, 4), "forward_pass_seconds": round(slow, 5)}
-    print(json.dumps(found | {"ratio": round(ratio, 1), "seconds_by_probes": by_probes}, indent=2))
-    return 0 if fast <= SECONDS and ratio >= RATIO else 1
+    print(json.dumps(found | {"ratio": round(ratio, 1), "seconds_by_probes": by_probes, "published": ratios}, indent=2))
+    return 0 if fast <= SECONDS and min(ratio, *ratios.values()) >= RATIO else 1
 
 
 if __name__ == "__main__":
