@@ -1,4 +1,4 @@
-"""Table 1b of GraphPrivatizer: averages over networks of what the runs of Table 6 differ by."""
+"""Tables 1a and 1b of GraphPrivatizer: averages over networks of what the runs of Table 6 differ by."""
 
 import json
 
@@ -64,3 +64,21 @@ def test_gains_are_paired_by_network_and_seed(tmp_path, graphveil):
         note
         == "cora: graphprivatizer minus rr-baseline +2.7 points (12 pairs of network and seed; Wilcoxon p = 0.00049)"
     )
+
+
+def test_gains_in_accuracy_and_attack_success_stand_beside_print(tmp_path, graphveil):
+    """Accuracy from Table 6, AUC from its attacks; SAGE is attacked by another attack and counts as well."""
+    paper, (attacks,) = find("graph-privatizer/table6attacks")
+    path = stored(tmp_path, lambda run: 0.7 + 0.03 * (run.method == "graph-privatizer"))
+    with path.open("a") as file:
+        for run in reproduction(paper, attacks, data=["cora"], seeds=2, columns=["published"]).runs:
+            name = "lsa2.auc" if run.options["backbone"] == "sage" else "link-teller.auc"
+            value = 0.6 + 0.01 * (run.method == "graph-privatizer") * (1 + (run.options["backbone"] == "sage"))
+            file.write(json.dumps(run.described() | {"status": "done", "metrics": {name: value}}) + "\n")
+    words = ("reproduce", "graph-privatizer/table1a", "--from", path, "--seeds", "2", "--datasets", "cora", "--json")
+    code, out, err = graphveil(*words)
+    assert code == 0, err
+    accuracy, auc = json.loads(out)[0]["lines"]
+    assert (accuracy["printed"], accuracy["published mode"], accuracy["pairs"]) == ("+3.9", "+3.0‡", "12")
+    assert (accuracy["difference"], accuracy["verdict"]) == ("-0.9", "agrees")
+    assert (auc["printed"], auc["published mode"], auc["difference"]) == ("+0.2", "+1.2‡", "+1.0")

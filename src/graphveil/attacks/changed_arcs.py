@@ -125,17 +125,19 @@ class ChangedArcs:
         self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray, change: Perturbation, compare: str
     ) -> np.ndarray:
         """How far the answer for ``receivers[i]`` moves when the row of ``probes[numbers[i]]`` is changed."""
-        found = np.zeros(len(receivers))
+        far = np.zeros(len(receivers))
         items = self._items(receivers, probes, numbers)
         touched = np.flatnonzero(np.isin(numbers, items // self.nodes)) if len(items) else np.zeros(0, dtype=np.int64)
         if not len(touched):
-            return found
+            return far
         rows = torch.from_numpy(change.changed(self.x.double().numpy(), probes)).to(self.x.dtype)
         with torch.no_grad():
-            clean = self._answers(items, receivers[touched], probes, numbers[touched], _taken(self.said, probes))
-            moved = self._answers(items, receivers[touched], probes, numbers[touched], self.first.sent(rows))
-        found[touched] = np.linalg.norm(compared(moved, compare) - compared(clean, compare), axis=1)
-        return found
+            clean, moved = (
+                self._answers(items, receivers[touched], probes, numbers[touched], self.first.sent(asked))
+                for asked in (self.x[torch.from_numpy(probes)], rows)
+            )
+        far[touched] = np.linalg.norm(compared(moved, compare) - compared(clean, compare), axis=1)
+        return far
 
     def _items(self, receivers: np.ndarray, probes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Hidden rows that change and are heard, as (number of the probe) x nodes + w, increasing."""

@@ -102,8 +102,9 @@ def reproduce(
             shown += drawn_here
             bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": lines})
             continue
-        if entry.gap is not None:
-            table = _gaps(paper, entry, sets, how, kept, out, engine)
+        if entry.gap is not None or entry.gain is not None:
+            averages = _gaps if entry.gap is not None else _gains
+            table = averages(paper, entry, sets, how, kept, out, engine)
             shown.append(table)
             bodies.append({"entry": f"{paper.key}/{entry.id}", "lines": table.lines(), "notes": list(table.notes)})
             continue
@@ -166,12 +167,33 @@ def _gaps(
     paper: Paper, entry: Entry, sets: Any, how: dict[str, Any], kept: Any, out: Path, engine: EngineFlags
 ) -> Table:
     """Averages of what another table runs."""
-    from graphveil.experiments.gaps import gap_table, source
+    from graphveil.experiments.gains import entry_of
+    from graphveil.experiments.gaps import gap_table
     from graphveil.experiments.reproduce import reproduction
 
-    asked = reproduction(paper, source(paper, entry), data=sets, **how | {"columns": ["published"]})
+    assert entry.gap is not None
+    source = entry_of(paper, entry, entry.gap.of)
+    asked = reproduction(paper, source, data=sets, **how | {"columns": ["published"]})
     rows = kept if kept is not None else run_all(asked.name, asked.runs, out, engine, resume=True)[1]
     return gap_table(paper, entry, asked, rows)
+
+
+def _gains(
+    paper: Paper, entry: Entry, sets: Any, how: dict[str, Any], kept: Any, out: Path, engine: EngineFlags
+) -> Table:
+    """Average gains of what other tables run."""
+    from graphveil.experiments.gains import entry_of, gain_table
+    from graphveil.experiments.reproduce import reproduction
+
+    assert entry.gain is not None
+    how = how | {"columns": ["published"]}
+    asked = {
+        metric: reproduction(paper, entry_of(paper, entry, name), data=sets, **how)
+        for metric, name in entry.gain.of.items()
+    }
+    every = list({run.id: run for one in asked.values() for run in one.runs}.values())
+    rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
+    return gain_table(paper, entry, asked, rows)
 
 
 def _draw_embeddings(paper: Paper, entry: Entry, figure: Path | None) -> None:

@@ -13,20 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.errors import InputError
+from graphveil.experiments.gains import paired_gains
 from graphveil.experiments.papers import Entry, Paper
 from graphveil.experiments.reproduce import NOT_RUN, TOLERANCE, Kept, Reproduction
 from graphveil.experiments.summary import signed_rank
 from graphveil.experiments.tables import EXACT, UNPROVED, Table
-
-
-def source(paper: Paper, entry: Entry) -> Entry:
-    """The table whose cells are subtracted."""
-    assert entry.gap is not None  # only entries of this kind come here
-    for other in paper.entries:
-        if other.id == entry.gap.of:
-            return other
-    raise InputError(f"{paper.key}/{entry.id} averages {entry.gap.of}, which the paper does not have")
 
 
 def gap_table(paper: Paper, entry: Entry, found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -76,19 +67,11 @@ def _means(found: Reproduction, kept: Kept) -> dict[tuple[str, str], dict[str, f
 
 def _gains(found: Reproduction, kept: Kept, methods: Sequence[str]) -> Iterator[str]:
     """By data set, how much better the first method is than every other on the same network and seed, with Wilcoxon's p."""
-    accuracies: dict[tuple[str, str], dict[tuple[str, Any], float]] = {}
-    for line in found.lines:
-        for run in line.runs.get("published", ()):
-            row = kept.row(run)
-            if row is not None and row["metrics"].get("test_accuracy") is not None:
-                cells = accuracies.setdefault((line.cell.dataset, line.cell.method), {})
-                cells[line.cell.backbone, run.seed] = row["metrics"]["test_accuracy"]
     first, *others = methods
     for data in dict.fromkeys(line.cell.dataset for line in found.lines):
         for other in others:
-            ours, theirs = accuracies.get((data, first), {}), accuracies.get((data, other), {})
-            gains = [100 * (ours[key] - theirs[key]) for key in ours if key in theirs]
-            p = signed_rank(np.array(gains))
+            gains = paired_gains(found, kept, data, first, other)
+            p = signed_rank(gains)
             if p is not None:
                 pairs = f"{len(gains)} pairs of network and seed"
                 yield f"{data}: {first} minus {other} {np.mean(gains):+.1f} points ({pairs}; Wilcoxon p = {p:.2g})"

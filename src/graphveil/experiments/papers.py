@@ -196,6 +196,13 @@ class Gap(Part):
     without: str
 
 
+class Gain(Part):
+    """How much better than the method ``over`` on average; ``of``: by printed metric, the table with the figures one by one."""
+
+    of: dict[str, str]
+    over: str
+
+
 class Entry(Part):
     """A table or figure; ``why`` says in one line why it is not run, ``said`` what the text says of points that are drawn."""
 
@@ -223,6 +230,7 @@ class Entry(Part):
     varied: list[Varied] = Field(default_factory=list)
     embeddings: Embeddings | None = None
     gap: Gap | None = None
+    gain: Gain | None = None
     heat: Heat | None = None
     said: str = ""
 
