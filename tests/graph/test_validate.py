@@ -116,6 +116,14 @@ def test_bad_rows_can_be_blanked_and_count_as_absent(small: Data, sparse: bool) 
     assert not any(re.search(r"\d", note) for note in graph.notes)  # their number is not published
 
 
+def test_a_row_whose_sum_overflows_is_not_a_bad_row(small: Data) -> None:
+    small.x = small.x.double()
+    small.x[1, :2] = 1.7e308
+    small.x[2, 0] = float("-inf")
+    with pytest.raises(InputError, match=r"in 1 rows, first in row 2"):
+        quietly(small)
+
+
 def test_the_note_about_bad_rows_does_not_depend_on_whether_there_are_any(small: Data) -> None:
     clean = quietly(small, on_bad_rows="zero").notes
     small.x[1, 0] = float("inf")

@@ -7,8 +7,9 @@ import torch
 import graphveil as gv
 from graphveil.graph import powerlaw_sbm, random_split
 from graphveil.learn.backbones import NAMES, as_lpgnn_builds
+from graphveil.learn.propagated import PropagatedRows
 from graphveil.methods.common.lpgnn_training import Epoch
-from graphveil.methods.common.published_network import along_arcs
+from graphveil.methods.common.published_network import along_arcs, rectified
 
 ARCS = np.array([[0, 1, 2, 2], [1, 2, 0, 0]])  # 2 -> 0 twice; nobody is heard by 3
 
@@ -49,6 +50,40 @@ def test_inputs_are_not_dropped_and_attention_has_the_heads_of_the_released_code
     assert network(x, edges).shape == (4, 3)
     if name != "sgc":
         assert hidden[0].shape[1] == (32 if name == "gat" else 8)
+
+
+def test_sparse_reports_are_rectified_as_dense_ones_are():
+    import scipy.sparse as sp
+
+    reports = sp.csr_matrix(np.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], dtype=np.int8))
+    kept = {"rectifier": np.array([2.5, 0.5])}
+    expected = np.array([[0.5, -2, 0.5], [3, 0.5, 0.5], [0.5, 0.5, 0.5]], dtype=np.float32)
+    for rows in (reports, reports.toarray(), torch.from_numpy(reports.toarray())):
+        assert np.array_equal(rectified(rows, kept), expected)
+
+
+def test_wide_reports_train_as_factors_as_they_do_as_rows(graph, monkeypatch):
+    """The same seed, so the same reports and coins: every score agrees up to rounding."""
+    wide = graph.clone()
+    coins = torch.Generator().manual_seed(0)
+    wide.x = (torch.rand(400, 3000, generator=coins) < 0.02).float()
+    wide.edge_index = wide.edge_index[:, ::8].contiguous()
+    wide.directed = True
+    method = gv.GraphPrivatizer(mode="published", feature_steps=2, epochs=4)
+    made, worth = [], PropagatedRows.worth
+
+    def looked(*asked):
+        made.append(worth(*asked))
+        return made[-1]
+
+    monkeypatch.setattr(PropagatedRows, "worth", looked)
+    promise = gv.Local(features=3, labels=3, edges=1)
+    factors = method.fit(wide, promise, seed=5).predictor
+    assert made == [True]
+    monkeypatch.setattr(PropagatedRows, "worth", lambda *_: False)
+    rows = method.fit(wide, promise, seed=5).predictor
+    assert np.allclose(factors.scores, rows.scores, rtol=1e-3, atol=1e-3 * np.abs(rows.scores).max())
+    assert np.array_equal(factors.reports, rows.reports)
 
 
 def test_graphconv_sums_where_sage_averages():

@@ -130,7 +130,7 @@ class ChangedArcs:
         touched = np.flatnonzero(np.isin(numbers, items // self.nodes)) if len(items) else np.zeros(0, dtype=np.int64)
         if not len(touched):
             return far
-        rows = torch.from_numpy(change.changed(self.x.double().numpy(), probes)).to(self.x.dtype)
+        rows = torch.from_numpy(change.changed(self.x.numpy(), probes)).to(self.x.dtype)
         with torch.no_grad():
             clean, moved = (
                 self._answers(items, receivers[touched], probes, numbers[touched], self.first.sent(asked))

@@ -139,7 +139,7 @@ def influence(
     """
     if form not in ("auto", "queries"):
         raise InputError(f"unknown form {form!r}; known are: auto, queries")
-    if not as_graph(data).features:
+    if not (data.features if isinstance(data, Graph) else data.x is not None and data.x.shape[1]):
         raise InputError("the graph has no attributes: there is nothing an attacker could change in a query")
     change = perturbation or Perturbation()
     probes, numbers = np.unique(senders, return_inverse=True)

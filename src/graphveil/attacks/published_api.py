@@ -18,12 +18,13 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.attacks.changed_arcs import ChangedArcs, runs_on_arcs
-from graphveil.attacks.link_teller import LinkTeller
+from graphveil.attacks.link_teller import LinkTeller, influence
 from graphveil.attacks.lsa2 import Lsa2
-from graphveil.attacks.metrics import AttackResult
+from graphveil.attacks.metrics import AttackResult, Finding
 from graphveil.attacks.pairs import Pairs
 from graphveil.attacks.target import Perturbation, TorchTarget
 from graphveil.errors import InputError
+from graphveil.progress import Progress, silent
 
 PUBLISHED_STEP = Perturbation(0.001, "scale")  # LinkTeller's, as published
 HOPS = 2
@@ -76,12 +77,13 @@ def published_api(model: Any) -> tuple[OwnPrecision, Data]:
     return OwnPrecision(network, HOPS), asked
 
 
-def published_link_teller(model: Any, pairs: Pairs, **coins: Any) -> AttackResult:
+def published_link_teller(model: Any, pairs: Pairs, *, seed: int = 0, progress: Progress = silent) -> AttackResult:
     """LinkTeller as the paper runs it, and beside it what the same queries give in double precision, as logits."""
     target, asked = published_api(model)
-    found = LinkTeller(PUBLISHED_STEP, compare="probabilities").run(target, asked, pairs, **coins)
-    exact = LinkTeller(PUBLISHED_STEP).run(OwnPrecision(target.network.double(), HOPS), asked, pairs, **coins)
-    return replace(found, findings=(*found.findings, replace(exact.headline, name=EXACT)))
+    found = LinkTeller(PUBLISHED_STEP, compare="probabilities").run(target, asked, pairs, seed=seed, progress=progress)
+    exact = OwnPrecision(target.network.double(), HOPS)
+    moved = influence(exact, asked, pairs.first, pairs.second, PUBLISHED_STEP, progress=progress).values
+    return replace(found, findings=(*found.findings, Finding.of(EXACT, pairs.joined, moved, seed=seed)))
 
 
 def published_lsa2(model: Any, pairs: Pairs, distance: str = "correlation", **coins: Any) -> AttackResult:

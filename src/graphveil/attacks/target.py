@@ -91,10 +91,10 @@ class Perturbation:
 
     def changed(self, rows: Any, probes: np.ndarray) -> Any:
         """The rows of the probes after the change; ``rows`` is a SciPy or NumPy matrix of everybody."""
-        own = rows[probes]
+        own = rows[probes].astype(np.float64)
         if self.direction == "scale":
             return own * (1 + self.step)
-        mean = np.asarray(rows.mean(axis=0)).reshape(1, -1)
+        mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(1, -1)
         if sp.issparse(rows):
             every = sp.csr_matrix(np.ones((len(probes), 1))) @ sp.csr_matrix(self.step * mean)
             return (own * (1 - self.step) + every).tocsr()

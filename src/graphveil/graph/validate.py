@@ -153,7 +153,8 @@ def _rows(x: Tensor | None, nodes: int, on_bad_rows: BadRows) -> tuple[DenseRows
         raise InputError("data.x is complex: give real features")
     if x.layout == torch.strided:
         dense = x.detach().to(device="cpu", dtype=torch.float64)
-        bad = ~torch.isfinite(dense).all(dim=1).numpy()
+        bad = ~torch.isfinite(dense.sum(dim=1)).numpy()  # a finite sum has finite parts, but large ones may overflow
+        bad[bad] = ~torch.isfinite(dense[torch.from_numpy(bad)]).all(dim=1).numpy()
         _refuse(bad, on_bad_rows)
         if bad.any():
             dense = dense.clone()

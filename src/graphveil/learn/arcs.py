@@ -53,8 +53,8 @@ def on_arcs(operator: Any, x: Tensor, arcs: Arcs) -> Tensor:
     return rows
 
 
-def together(x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-    """``x W^T`` for several matrices in one product, which passes over x once."""
+def together(x: Any, *weights: Tensor) -> tuple[Tensor, ...]:
+    """``x W^T`` for several matrices in one product, which passes over x once; x is a tensor or knows its products."""
     return torch.split(x @ torch.cat(weights).T, [len(weight) for weight in weights], dim=1)
 
 

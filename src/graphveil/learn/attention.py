@@ -33,7 +33,7 @@ class Gat(GATConv):  # type: ignore[misc]
         return on_arcs(self, x, edges)
 
     def sent(self, x: Tensor) -> Said:
-        rows = self.lin(x)
+        (rows,) = together(x, self.lin.weight)
         pieces = rows.view(-1, self.heads, self.out_channels)
         return rows, (pieces * self.att_src).sum(dim=-1), (pieces * self.att_dst).sum(dim=-1)
 

@@ -79,5 +79,9 @@ def rectified(rows: Any, kept: Mapping[str, np.ndarray]) -> Array:
     mixing = kept.get("mixing")
     if mixing is not None:
         return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
-    dense = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float32)
-    return np.asarray(np.float32(scale) * dense + np.float32(shift))
+    if sp.issparse(values):
+        found = np.full(values.shape, np.float32(shift))
+        owners = np.repeat(np.arange(len(found)), np.diff(values.indptr))
+        np.add.at(found, (owners, values.indices), np.float32(scale) * values.data.astype(np.float32))
+        return found
+    return np.asarray(np.float32(scale) * np.asarray(values, dtype=np.float32) + np.float32(shift))
