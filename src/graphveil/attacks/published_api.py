@@ -52,7 +52,7 @@ class OwnPrecision(TorchTarget):
 def has_published_api(model: Any) -> bool:
     """Whether this model still has the network that the papers' attacks query."""
     predictor = getattr(model, "predictor", None)
-    return all(getattr(predictor, name, None) is not None for name in ("network", "reports", "arcs"))
+    return all(getattr(predictor, name, None) is not None for name in ("network", "arcs"))
 
 
 def published_api(model: Any) -> tuple[OwnPrecision, Data]:
@@ -67,10 +67,11 @@ def published_api(model: Any) -> tuple[OwnPrecision, Data]:
     for layer in network.modules():
         if getattr(layer, "cached", False):
             layer.cached, layer._cached_edge_index, layer._cached_adj_t = False, None, None
+    reports = torch.from_numpy(predictor.reports)
     asked = Data(
-        x=torch.from_numpy(predictor.reports),
+        x=reports,
         edge_index=torch.from_numpy(predictor.arcs.copy()),
-        num_nodes=len(predictor.reports),
+        num_nodes=len(reports),
         num_classes=predictor.scores.shape[1],
         directed=True,
     )

@@ -13,11 +13,13 @@ from typing import Any
 
 from graphveil.errors import DataWarning, GraphveilError, InputError
 from graphveil.experiments.run import AUDIT, CHECKS, FORECAST, REPORTS, Run
+from graphveil.learn.remembered import Memory, remembering
 from graphveil.privacy.budget import BudgetBook
 from graphveil.privacy.certificate import CORRECTED, Certificate
 from graphveil.privacy.shares import shares
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
+MEMORY = Memory(64)  # of this worker: settings that end in the same inputs are trained once
 NOT_COVERED = "selected on private data: not covered"
 TRIED_AGAIN = "charged selection started more than once: the number of its repetitions is not geometric any more"
 
@@ -29,7 +31,8 @@ def execute(body: Mapping[str, Any]) -> Row:
     run = Run.from_json(body)
     started, cpu = time.perf_counter(), time.process_time()
     found: Row = {"status": "done", "error": None, **EMPTY}
-    with warnings.catch_warnings():
+    reused = MEMORY.reused
+    with warnings.catch_warnings(), remembering(MEMORY if run.seed is not None else None):
         warnings.simplefilter("ignore")
         try:
             found |= _outcome(run)
@@ -37,7 +40,8 @@ def execute(body: Mapping[str, Any]) -> Row:
             plain = isinstance(error, GraphveilError)
             reason = str(error) if plain else f"{type(error).__name__}: {error}"
             found |= {"status": "failed", "error": " ".join(reason.split())[:2000]}
-    return run.described() | found | _spent(run, started, cpu)
+    own = MEMORY.reused == reused  # else what it took is not its own
+    return run.described() | found | _spent(run, started if own else None, cpu if own else None)
 
 
 EMPTY: Row = {

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +23,7 @@ from graphveil.exchange.server import Server
 from graphveil.learn.arcs import Arcs, Fixed
 from graphveil.learn.backbones import ON_ARCS, as_lpgnn_builds
 from graphveil.learn.propagated import PropagatedRows
+from graphveil.learn.remembered import remembered
 from graphveil.methods.common.backbone_training import NoisyLabels, descend, weights_of
 from graphveil.methods.common.denoise import forward_loss, kprop
 from graphveil.methods.common.network_predictor import parts_in_the_clear
@@ -43,7 +43,7 @@ class NetworkScores(ScoresPredictor):
     heard: tuple[Any, Mapping[str, np.ndarray]] | None = None  # feature reports, and how they are rectified
     arcs: np.ndarray | None = None
 
-    @cached_property
+    @property
     def reports(self) -> Array | None:
         return None if self.heard is None else rectified(*self.heard)
 
@@ -80,6 +80,15 @@ class LpgnnTraining(PropagationOptions):
     ) -> NetworkScores | PublishedNetwork:
         """Train on the graph of these arcs; on public ones the network also scores who comes later."""
         kept = rectifier(server, rows.shape[1], self.compress)
+        if server.raw_edges is not None:
+            return self._learnt(server, rows, labels, arcs, kept)
+        heard = rows, kept, labels.reports, labels.channel, arcs
+        public = self.get_params(), server.facts, server.promise, dict(server.masks), server.coins
+        return remembered((*heard, *public), lambda: self._learnt(server, rows, labels, arcs, kept))
+
+    def _learnt(
+        self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray, kept: Mapping[str, np.ndarray]
+    ) -> NetworkScores | PublishedNetwork:
         matrix = along_arcs(arcs, server.facts.nodes)
         x = self._inputs(matrix, rows, kept)
         best, network = self._trained(server, x, matrix, labels, arcs)
