@@ -49,3 +49,24 @@ def unit_rows(weight: Any, least: float) -> None:
         factor = 1 / max(np.sqrt(square), least)
         for at in range(len(part)):
             part[at] *= factor
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def calibrated_rows(start: Any, base: Any, slope: Any, nodes: Any, tau: float, least: float, out: Any) -> None:
+    """``start + gamma moved``, ``moved = base - tau slope``, ``gamma = max(1 - tau/||moved||, 0)`` of some nodes, and below that
+    the derivative by tau."""
+    step = np.float32(tau)
+    for number in range(len(nodes)):
+        node = nodes[number]
+        square, along = np.float32(0.0), np.float32(0.0)
+        for at in range(start.shape[1]):
+            moved = base[node, at] - step * slope[node, at]
+            square += moved * moved
+            along += moved * slope[node, at]
+        distance = max(np.sqrt(square), np.float32(least))
+        gamma = np.float32(max(1 - step / distance, 0.0))
+        turn = np.float32((-step * along / (distance * distance) - 1) / distance if gamma > 0 else 0.0)
+        for at in range(start.shape[1]):
+            moved = base[node, at] - step * slope[node, at]
+            out[number, at] = start[node, at] + gamma * moved
+            out[len(nodes) + number, at] = turn * moved - gamma * slope[node, at]

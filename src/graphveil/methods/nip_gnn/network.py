@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphveil.learn.kernels import calibrated_rows
 from graphveil.methods.common.scores import ScoresPredictor
 from graphveil.progress import Progress
 
@@ -66,6 +67,24 @@ def _layer(inputs: int, outputs: int, coins: np.random.Generator, bias: bool = T
     return layer
 
 
+class _Read(torch.autograd.Function):
+    """``rows W + b``, where ``both`` is the rows and their derivative by tau: one product for both."""
+
+    @staticmethod
+    def forward(ctx: Any, both: Tensor, weight: Tensor, bias: Tensor, tau: Tensor) -> Tensor:
+        found, slope = (both @ weight.T).chunk(2)
+        ctx.save_for_backward(both, slope)
+        return found + bias
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (given,), (both, slope) = gradients, ctx.saved_tensors
+        return None, given.T @ both[: len(given)], given.sum(dim=0), (given * slope).sum().reshape(1)
+
+
+_read: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _Read.apply
+
+
 class Calibrated(nn.Module):
     """H^K of some nodes, then two layers."""
 
@@ -95,23 +114,18 @@ class Calibrated(nn.Module):
     def forward(self, nodes: np.ndarray) -> Tensor:
         at, tau = torch.from_numpy(nodes), functional.softplus(self.free_tau)
         if self.hops == 2 and torch.equal(self.active, self.distance > tau):
-            rows, change = self.two_hops(at, tau.detach())
-            hidden = self.first(rows) + (tau - tau.detach()) * (change @ self.first.weight.detach().T)
+            hidden = _read(self.two_hops(at, tau.detach()), self.first.weight, self.first.bias, tau)
         else:
             hidden = self.first(self.start[at] + (self.excess(nodes, self.hops, tau) if self.hops else 0.0))
         scores: Tensor = self.last(functional.selu(hidden))
         return scores
 
-    @torch.no_grad()
-    def two_hops(self, at: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-        """H^2 of these nodes and its derivative by tau."""
-        slope = self.slope[at]
-        moved = self.base[at] - tau * slope
-        distance = torch.linalg.vector_norm(moved, dim=1, keepdim=True).clamp(min=LEAST)
-        gamma = torch.relu(1 - tau / distance)
-        longer = -(moved * slope).sum(dim=1, keepdim=True) / distance
-        change = torch.where(gamma > 0, (tau * longer / distance - 1) / distance, 0.0)
-        return self.start[at] + gamma * moved, change * moved - gamma * slope
+    def two_hops(self, at: Tensor, tau: Tensor) -> Tensor:
+        """H^2 of these nodes, and below it its derivative by tau."""
+        found = torch.empty(2 * len(at), self.start.shape[1])
+        tables = self.start.numpy(), self.base.numpy(), self.slope.numpy()
+        calibrated_rows(*tables, at.numpy(), float(tau), LEAST, found.numpy())
+        return found
 
     def excess(self, nodes: np.ndarray, hop: int, tau: Tensor) -> Tensor:
         """E^hop of these nodes."""
