@@ -24,24 +24,32 @@ def drawn_runs(
     for varied in entry.varied:
         for epsilon, values in _points(varied, quick):
             body: dict[str, Any] = {"name": f"{paper.key}/{entry.id}", "seeds": 1 if quick else seeds}
-            tried = [
-                {"name": varied.method, "options": variant | ({} if varied.option is None else {varied.option: value})}
-                for variant in varied.variants
-                for value in values
-            ]
-            if varied.attack:
-                body |= {"reports": tried, "attacks": [varied.attack], "epsilons": [epsilon]}
-            else:
-                body["methods"] = [one | {"mode": varied.mode} for one in tried]
-                body["metrics"] = ["accuracy", *(["public-graph"] if varied.metric == "public_graph_accuracy" else [])]
             for name in entry.data if varied.data is None else varied.data:
                 if data is not None and name not in data:
                     continue
+                own = {
+                    option: value for option, value in entry.per_data.get(name, {}).items() if option in varied.takes
+                }
+                tried = [
+                    variant | own | ({} if varied.option is None else {varied.option: value})
+                    for variant in varied.variants
+                    for value in values
+                ]
+                body |= _asked(varied, tried, epsilon)
                 given = {"delta": entry.deltas[name]} if name in entry.deltas else {}
                 promises = {} if varied.attack else {"promises": [promised(varied.promise, epsilon) | given]}
                 asked = experiment_from(body | {"data": [entry.graph(name)]} | promises, f"{paper.key}.toml")
                 found.setdefault(varied.metric, []).extend(expand(asked))
     return found
+
+
+def _asked(varied: Varied, tried: Sequence[Mapping[str, Any]], epsilon: float) -> dict[str, Any]:
+    """What is run with these options: reports under attack, or methods."""
+    named = [{"name": varied.method, "options": options} for options in tried]
+    if varied.attack:
+        return {"reports": named, "attacks": [varied.attack], "epsilons": [epsilon]}
+    metrics = ["accuracy", *(["public-graph"] if varied.metric == "public_graph_accuracy" else [])]
+    return {"methods": [one | {"mode": varied.mode} for one in named], "metrics": metrics}
 
 
 def _points(varied: Varied, quick: bool) -> Iterable[tuple[float, list[Any]]]:

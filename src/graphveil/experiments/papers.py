@@ -121,7 +121,8 @@ class Varied(Part):
     """Curves that a figure draws and does not print: ``option`` takes each of the values, with every variant and epsilon.
 
     ``paired``: value i belongs to epsilon i alone. With an ``attack`` there is no model: ``method`` are reports, which it is on.
-    Without an ``option`` epsilon alone varies. ``data``: those of the entry it is drawn for, if not for all.
+    Without an ``option`` epsilon alone varies. ``data``: those of the entry it is drawn for, if not for all. ``takes``: options
+    that ``per_data`` of the entry gives.
     """
 
     method: str
@@ -132,6 +133,7 @@ class Varied(Part):
     variants: list[dict[str, Any]]
     epsilons: list[float]
     paired: bool = False
+    takes: list[str] = Field(default_factory=list)
     promise: dict[str, Any] = Field(default_factory=dict)
     attack: dict[str, Any] = Field(default_factory=dict)
     metric: str = "test_accuracy"
