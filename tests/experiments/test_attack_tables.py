@@ -3,7 +3,7 @@
 import pytest
 
 from graphveil.experiments.drawn import drawn_runs
-from graphveil.experiments.papers import find
+from graphveil.experiments.papers import Entry, find
 from graphveil.experiments.reproduce import compared, reproduction
 
 from .test_reproduce import row_of
@@ -55,7 +55,9 @@ def test_the_paper_s_own_attack_is_one_run_in_both_tables():
 def test_figures_of_an_attack_vary_what_is_reported():
     paper, (entry,) = find("lga-pgnn/figure5")
     runs = drawn_runs(paper, entry, seeds=1)["link-stealing.f1"]
-    assert {run.options["sampled"] for run in runs} == {1, 100, 500, 1433} and {run.kind for run in runs} == {"reports"}
+    assert {run.options["sampled"] for run in runs} == {1, 100, 500, 1433, 3703} and {run.kind for run in runs} == {
+        "reports"
+    }
     assert {run.method for run in runs} == {"piecewise-raw", "piecewise-zero"}
 
 
@@ -94,3 +96,27 @@ def test_baselines_of_dpdgc_run_at_the_level_where_print_copies_another():
         (line.cell.method, line.cell.level, run.promise["k"]) for line in found.lines for run in line.runs["published"]
     }
     assert levels == {(name, f"k-neighbor:{k}", k) for name in ("gap", "dp-mlp") for k in (1, 5, 25)}
+
+
+def test_curves_take_the_options_that_a_data_set_gives():
+    """Figure 7 of LGA-PGNN: fewer epochs on larger graphs for every method, fewer columns for the one that has them."""
+    paper, (entry,) = find("lga-pgnn/figure7")
+    runs = drawn_runs(paper, entry, seeds=1, data=["cora", "coauthor-cs"])["test_f1"]
+    given = {(run.data["name"], run.method): dict(run.options) for run in runs}
+    assert given["cora", "lga-pgnn"] == given["cora", "lap-gnn"] == {}
+    assert given["coauthor-cs", "lga-pgnn"] == {"width": 512, "epochs": 50}
+    assert given["coauthor-cs", "lap-gnn"] == given["coauthor-cs", "lpgnn"] == {"epochs": 50}
+
+
+def test_an_option_that_no_data_set_gives_is_refused():
+    drawn = {"method": "lga-pgnn", "variants": [{}], "epsilons": [1], "promise": {"level": "local"}, "takes": ["epoch"]}
+    body = {
+        "id": "f",
+        "name": "F",
+        "title": "t",
+        "data": ["cora"],
+        "per_data": {"cora": {"epochs": 5}},
+        "varied": [drawn],
+    }
+    with pytest.raises(ValueError, match="takes 'epoch'"):
+        Entry.model_validate(body)

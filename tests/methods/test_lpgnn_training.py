@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import graphveil as gv
@@ -53,16 +54,15 @@ def test_inputs_are_not_dropped_and_attention_has_the_heads_of_the_released_code
 
 
 def test_sparse_reports_are_rectified_as_dense_ones_are():
-    import scipy.sparse as sp
-
     reports = sp.csr_matrix(np.array([[0, -1, 0], [1, 0, 0], [0, 0, 0]], dtype=np.int8))
     kept = {"rectifier": np.array([2.5, 0.5])}
     expected = np.array([[0.5, -2, 0.5], [3, 0.5, 0.5], [0.5, 0.5, 0.5]], dtype=np.float32)
-    for rows in (reports, reports.toarray(), torch.from_numpy(reports.toarray())):
+    for rows in (reports, reports.tocsc(), reports.toarray(), torch.from_numpy(reports.toarray())):
         assert np.array_equal(rectified(rows, kept), expected)
 
 
-def test_wide_reports_train_as_factors_as_they_do_as_rows(graph, monkeypatch):
+@pytest.mark.parametrize("epsilon", [3, 9])  # one attribute each, and four
+def test_wide_reports_train_as_factors_as_they_do_as_rows(graph, monkeypatch, epsilon):
     """The same seed, so the same reports and coins: every score agrees up to rounding."""
     wide = graph.clone()
     coins = torch.Generator().manual_seed(0)
@@ -77,7 +77,7 @@ def test_wide_reports_train_as_factors_as_they_do_as_rows(graph, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(PropagatedRows, "worth", looked)
-    promise = gv.Local(features=3, labels=3, edges=1)
+    promise = gv.Local(features=epsilon, labels=3, edges=1)
     factors = method.fit(wide, promise, seed=5).predictor
     assert made == [True]
     monkeypatch.setattr(PropagatedRows, "worth", lambda *_: False)

@@ -139,7 +139,7 @@ def influence(
     """
     if form not in ("auto", "queries"):
         raise InputError(f"unknown form {form!r}; known are: auto, queries")
-    if not (data.features if isinstance(data, Graph) else data.x is not None and data.x.shape[1]):
+    if not _width(data):
         raise InputError("the graph has no attributes: there is nothing an attacker could change in a query")
     change = perturbation or Perturbation()
     probes, numbers = np.unique(senders, return_inverse=True)
@@ -183,6 +183,12 @@ def influence(
         values[chosen] = np.linalg.norm(moved[receivers[chosen]], axis=1)
         progress("queries", number + 1, len(groups))
     return Influence(values, "queries" if reach is None else "grouped queries", questions.asked)
+
+
+def _width(data: Any) -> int:
+    """How many attributes everybody has; data that are no graph are refused."""
+    rows = None if isinstance(data, Graph) else data.x
+    return as_graph(data).features if rows is None or rows.dim() != 2 else int(rows.shape[1])
 
 
 def reads_own_row_only(questions: Questions, clean: np.ndarray, probes: np.ndarray, watched: np.ndarray) -> bool:

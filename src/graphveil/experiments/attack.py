@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from graphveil import attacks
 from graphveil.attacks.metrics import AttackResult, Finding
 from graphveil.experiments.run import Run
+from graphveil.learn.remembered import notes_on
 from graphveil.methods.registry import build
 from graphveil.privacy.promise import Promise
 
 PUBLISHED = ("link-teller", "lsa2")  # these read nothing but the predictor and the game
-_attacked: WeakKeyDictionary[Any, dict[str, dict[str, float | None]]] = WeakKeyDictionary()
 
 KEPT = ("auc", "average_precision", "accuracy", "precision", "recall", "f1", "tpr_at_1_percent")
 
@@ -24,11 +23,12 @@ def figures(entry: Mapping[str, Any], model: Any, run: Run, data: Any, promise: 
     attack = ATTACKS[entry["name"]]
     if entry["name"] not in PUBLISHED or not attacks.has_published_api(model):
         return kept(entry, attack(entry, model, run, data, promise))
-    known = _attacked.setdefault(model.predictor, {})  # a predictor that was remembered is attacked once
+    known = notes_on(model.predictor)  # one that was remembered is attacked once
     game = json.dumps([entry, run.data, run.split_seed], sort_keys=True, default=str)
     if game not in known:
         known[game] = kept(entry, attack(entry, model, run, data, promise))
-    return known[game]
+    found: dict[str, float | None] = known[game]
+    return found
 
 
 def kept(entry: Mapping[str, Any], result: AttackResult) -> dict[str, float | None]:

@@ -27,9 +27,7 @@ def drawn_runs(
             for name in entry.data if varied.data is None else varied.data:
                 if data is not None and name not in data:
                     continue
-                own = {
-                    option: value for option, value in entry.per_data.get(name, {}).items() if option in varied.takes
-                }
+                own = entry.taken(name, varied.takes)
                 tried = [
                     variant | own | ({} if varied.option is None else {varied.option: value})
                     for variant in varied.variants

@@ -19,7 +19,7 @@ from graphveil.privacy.certificate import CORRECTED, Certificate
 from graphveil.privacy.shares import shares
 
 GRAPHS_KEPT = 2  # per worker: runs on one graph follow each other
-MEMORY = Memory(64)  # of this worker: settings that end in the same inputs are trained once
+REMEMBERED = 2**30  # bytes per worker
 NOT_COVERED = "selected on private data: not covered"
 TRIED_AGAIN = "charged selection started more than once: the number of its repetitions is not geometric any more"
 
@@ -31,8 +31,9 @@ def execute(body: Mapping[str, Any]) -> Row:
     run = Run.from_json(body)
     started, cpu = time.perf_counter(), time.process_time()
     found: Row = {"status": "done", "error": None, **EMPTY}
-    reused = MEMORY.reused
-    with warnings.catch_warnings(), remembering(MEMORY if run.seed is not None else None):
+    memory = _memory()
+    reused = memory.reused
+    with warnings.catch_warnings(), remembering(None if run.seed is None else memory):
         warnings.simplefilter("ignore")
         try:
             found |= _outcome(run)
@@ -40,7 +41,7 @@ def execute(body: Mapping[str, Any]) -> Row:
             plain = isinstance(error, GraphveilError)
             reason = str(error) if plain else f"{type(error).__name__}: {error}"
             found |= {"status": "failed", "error": " ".join(reason.split())[:2000]}
-    own = MEMORY.reused == reused  # else what it took is not its own
+    own = memory.reused == reused  # else what it took is not its own
     return run.described() | found | _spent(run, started if own else None, cpu if own else None)
 
 
@@ -72,6 +73,12 @@ def _spent(run: Run, started: float | None, cpu: float | None) -> Row:
         "cpu_seconds": round(time.process_time() - (cpu or 0.0), 4) if known else None,
         "finished": run.moment(),
     }
+
+
+@lru_cache(maxsize=1)
+def _memory() -> Memory:
+    """Of this worker: settings that end in the same inputs are trained once."""
+    return Memory(REMEMBERED)
 
 
 @lru_cache(maxsize=GRAPHS_KEPT)

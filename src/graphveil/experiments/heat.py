@@ -59,8 +59,7 @@ def heat_runs(
     for name in entry.data:
         if data is not None and name not in data:
             continue
-        given = entry.per_data.get(name, {})
-        taken = {key: given[key] for key in heat.takes if key in given}
+        taken = entry.taken(name, heat.takes)
         body = {
             "name": f"{paper.key}/{entry.id}",
             "methods": [

@@ -236,6 +236,14 @@ class Entry(Part):
     heat: Heat | None = None
     said: str = ""
 
+    @model_validator(mode="after")
+    def _taken(self) -> Self:
+        given = {option for options in self.per_data.values() for option in options}
+        for varied in self.varied:
+            if strange := [option for option in varied.takes if option not in given]:
+                raise ValueError(f"{self.id}: {varied.method} takes {strange[0]!r}, which per_data does not give")
+        return self
+
     @property
     def runs(self) -> bool:
         return not self.why
@@ -244,6 +252,11 @@ class Entry(Part):
     def metrics(self) -> list[str]:
         """The printed metrics that stand in its table."""
         return [self.metric] if isinstance(self.metric, str) else self.metric
+
+    def taken(self, name: str, takes: list[str]) -> dict[str, Any]:
+        """Of the options that this data set gives, those that are taken."""
+        given = self.per_data.get(name, {})
+        return {key: given[key] for key in takes if key in given}
 
     def graph(self, name: str) -> dict[str, Any]:
         """A data set of print as an experiment names it: prepared and split."""

@@ -186,10 +186,9 @@ def _runs(
 
 def options_of(entry: Entry, column: Column, cell: Cell) -> dict[str, Any]:
     """The options of a column on the data set of a cell; ``"backbone"`` stands for the printed one."""
-    given = entry.per_data.get(cell.dataset, {})
     network = entry.backbones.get(cell.backbone, cell.backbone)
     own = {key: network if value == "backbone" else value for key, value in column.options.items()}
-    return own | {key: given[key] for key in column.takes if key in given}
+    return own | entry.taken(cell.dataset, column.takes)
 
 
 def promised(promise: Mapping[str, Any], epsilon: float) -> dict[str, Any]:

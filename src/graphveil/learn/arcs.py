@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,15 +46,21 @@ product: Callable[[Tensor, Fixed], Tensor] = _Product.apply
 Said = tuple[Tensor, ...]  # what every row says, part by part
 
 
-def on_arcs(operator: Any, x: Tensor, arcs: Arcs) -> Tensor:
+class Inputs(Protocol):
+    """Rows that know their products with weights: a tensor, or factors of one."""
+
+    def __matmul__(self, weights: Tensor, /) -> Tensor: ...
+
+
+def on_arcs(operator: Any, x: Inputs, arcs: Arcs) -> Tensor:
     """An operator in its two steps: what everybody says (``sent``, row by row), and what receivers make of it (``heard``)."""
     said = operator.sent(x)
     rows: Tensor = operator.heard(said, said, arcs)
     return rows
 
 
-def together(x: Any, *weights: Tensor) -> tuple[Tensor, ...]:
-    """``x W^T`` for several matrices in one product, which passes over x once; x is a tensor or knows its products."""
+def together(x: Inputs, *weights: Tensor) -> tuple[Tensor, ...]:
+    """``x W^T`` for several matrices in one product, which passes over x once."""
     return torch.split(x @ torch.cat(weights).T, [len(weight) for weight in weights], dim=1)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
 
 from graphveil.learn import attention_kernels
-from graphveil.learn.arcs import Arcs, Said, on_arcs, together
+from graphveil.learn.arcs import Arcs, Inputs, Said, on_arcs, together
 
 kernels: Any = attention_kernels
 
@@ -32,7 +32,7 @@ class Gat(GATConv):  # type: ignore[misc]
             return found
         return on_arcs(self, x, edges)
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         (rows,) = together(x, self.lin.weight)
         pieces = rows.view(-1, self.heads, self.out_channels)
         return rows, (pieces * self.att_src).sum(dim=-1), (pieces * self.att_dst).sum(dim=-1)
@@ -53,7 +53,7 @@ class Gatv2(GATv2Conv):  # type: ignore[misc]
             return found
         return on_arcs(self, x, edges)
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         sending, receiving = together(x, self.lin_l.weight, self.lin_r.weight)
         return sending + self.lin_l.bias, receiving + self.lin_r.bias
 
@@ -73,7 +73,7 @@ class Transformer(TransformerConv):  # type: ignore[misc]
             return found
         return on_arcs(self, x, edges)
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         layers = self.lin_key, self.lin_query, self.lin_value, self.lin_skip
         products = together(x, *(layer.weight for layer in layers))
         return tuple(rows + layer.bias for rows, layer in zip(products, layers, strict=True))

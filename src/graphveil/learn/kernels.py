@@ -1,4 +1,4 @@
-"""Loops that pass once over a long vector of parameters, where one operation after another would pass many times."""
+"""Loops that pass once over parameters or rows, where one operation after another would pass many times."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn import ChebConv, GCNConv, GraphConv, SAGEConv, SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from graphveil.learn.arcs import Arcs, Said, on_arcs, together
+from graphveil.learn.arcs import Arcs, Inputs, Said, on_arcs, together
 
 
 class Propagation(NamedTuple):
@@ -56,7 +56,7 @@ class Gcn(GCNConv):  # type: ignore[misc]
         shifted: Tensor = sent + self.bias
         return shifted
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         return together(x, self.lin.weight)
 
     def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
@@ -93,7 +93,7 @@ class Projecting:
     """Sparse features, and dense ones along single arcs where it makes them narrower, are projected before they travel."""
 
     projected: Callable[[Tensor, Tensor], Tensor]
-    sent: Callable[[Tensor], Said]
+    sent: Callable[[Inputs], Said]
     heard: Callable[[Said, Said, Arcs], Tensor]
     in_channels: int
     out_channels: int
@@ -111,7 +111,7 @@ class Projecting:
 class Sage(Projecting, SAGEConv):  # type: ignore[misc]
     """``mean_N(x) V + b + x U``."""
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         return together(x, self.lin_l.weight, self.lin_r.weight)
 
     def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:
@@ -127,7 +127,7 @@ class Sage(Projecting, SAGEConv):  # type: ignore[misc]
 class GraphSum(Projecting, GraphConv):  # type: ignore[misc]
     """``sum_N(x) V + b + x U``: GraphConv with its own aggregation, the sum."""
 
-    def sent(self, x: Tensor) -> Said:
+    def sent(self, x: Inputs) -> Said:
         return together(x, self.lin_rel.weight, self.lin_root.weight)
 
     def heard(self, sent: Said, own: Said, arcs: Arcs) -> Tensor:

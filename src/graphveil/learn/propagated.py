@@ -25,7 +25,9 @@ class PropagatedRows:
     def __init__(self, matrix: sp.csr_matrix, reports: sp.csr_matrix, steps: int, scale: float, shift: float) -> None:
         self.shape = reports.shape
         self.steps, self.step = steps, Fixed(matrix)
-        self.reports = Fixed(sp.csr_matrix(reports, dtype=np.float32) * np.float32(scale))
+        scaled = sp.csr_matrix(reports, dtype=np.float32) * np.float32(scale)
+        scaled.sum_duplicates()  # sorts, too
+        self.reports = Fixed(scaled)
         level = np.full(len(self), shift, dtype=np.float32)
         for _ in range(steps):
             level = matrix @ level

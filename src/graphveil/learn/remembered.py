@@ -15,24 +15,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
 
 class Memory:
-    """The results that were asked for last; ``reused`` counts how often one was found."""
+    """The results that were asked for last, as long as what they were computed from fits into ``most`` bytes.
+
+    ``reused`` counts how often one was found; ``notes`` are what else became known of a result, for as long as it lives.
+    """
 
     def __init__(self, most: int) -> None:
         self.most, self.reused = most, 0
-        self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self.notes: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+        self._kept: OrderedDict[bytes, tuple[int, Any]] = OrderedDict()
 
     def result(self, read: Any, compute: Callable[[], T]) -> T:
-        key = hashlib.blake2b(pickle.dumps(read)).digest()  # only ever compared, never loaded
+        told = pickle.dumps(read)  # only ever compared, never loaded
+        key = hashlib.blake2b(told).digest()
         if key in self._kept:
             self.reused += 1
-        found: T = self._kept.pop(key) if key in self._kept else compute()
-        self._kept[key] = found
-        while len(self._kept) > self.most:
+        found: T = self._kept.pop(key)[1] if key in self._kept else compute()
+        self._kept[key] = len(told), found
+        while sum(size for size, _ in self._kept.values()) > self.most:
             self._kept.popitem(last=False)
         return found
 
@@ -54,3 +60,9 @@ def remembered(read: Any, compute: Callable[[], T]) -> T:
     """What ``compute`` gives, if it reads nothing but ``read``: from memory where it is there."""
     memory = _memory.get()
     return compute() if memory is None else memory.result(read, compute)
+
+
+def notes_on(result: Any) -> dict[str, Any]:
+    """What is known of a result that may be remembered: whoever finds out more writes it there."""
+    memory = _memory.get()
+    return {} if memory is None else memory.notes.setdefault(result, {})

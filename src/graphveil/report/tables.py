@@ -244,7 +244,13 @@ def cost_table(rows: Sequence[Row]) -> Table:
             [Cell(dataset), Cell(variant.label(mine[:1], rows)), *cells, Cell(str(len(mine)), float(len(mine)))]
         )
     columns = ("data set", "method", "processor time, s", "elapsed, s", "runs")
-    return Table("cost", "Cost of one run", columns, lines, ["Means over all finished runs, whatever they promise."])
+    return Table(
+        "cost",
+        "Cost of one run",
+        columns,
+        lines,
+        ["Means over all finished runs that took time of their own, whatever they promise."],
+    )
 
 
 def _time(values: Sequence[float]) -> Cell:

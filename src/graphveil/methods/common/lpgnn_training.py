@@ -82,9 +82,10 @@ class LpgnnTraining(PropagationOptions):
         kept = rectifier(server, rows.shape[1], self.compress)
         if server.raw_edges is not None:
             return self._learnt(server, rows, labels, arcs, kept)
-        heard = rows, kept, labels.reports, labels.channel, arcs
+        plain = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
+        reported = plain, kept, labels.reports, labels.channel, arcs
         public = self.get_params(), server.facts, server.promise, dict(server.masks), server.coins
-        return remembered((*heard, *public), lambda: self._learnt(server, rows, labels, arcs, kept))
+        return remembered((*reported, *public), lambda: self._learnt(server, plain, labels, arcs, kept))
 
     def _learnt(
         self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray, kept: Mapping[str, np.ndarray]
@@ -152,7 +153,7 @@ class LpgnnTraining(PropagationOptions):
                 with torch.no_grad():
                     logits = network.above(ahead[0], edges)
                     fallen = float(forward_loss(logits[validation], noise, heard[validation]))
-                found = Epoch(fallen, accuracy(logits, validation), reached, logits.double().numpy(), number)
+                found = Epoch(fallen, accuracy(logits, validation), reached, logits.detach().double().numpy(), number)
                 least = best is None or found.loss < best.loss
                 if best is None or (least if self.keep == "loss" else found.beats(best, most)):
                     best = replace(found, weights=weights_of(network))

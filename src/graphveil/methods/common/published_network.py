@@ -80,6 +80,7 @@ def rectified(rows: Any, kept: Mapping[str, np.ndarray]) -> Array:
     if mixing is not None:
         return np.asarray(scale * (values.astype(np.float32) @ mixing) + shift * mixing.sum(axis=0), dtype=np.float32)
     if sp.issparse(values):
+        values = sp.csr_matrix(values)
         found = np.full(values.shape, np.float32(shift))
         owners = np.repeat(np.arange(len(found)), np.diff(values.indptr))
         np.add.at(found, (owners, values.indices), np.float32(scale) * values.data.astype(np.float32))
