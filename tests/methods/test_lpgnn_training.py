@@ -86,6 +86,14 @@ def test_wide_reports_train_as_factors_as_they_do_as_rows(graph, monkeypatch, ep
     assert np.array_equal(factors.reports, rows.reports)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_backbone_trains(name, graph):
+    model = gv.Lpgnn(mode="published", backbone=name, epochs=2, feature_steps=1).fit(
+        graph, gv.Local(3, 3, "raw"), seed=1
+    )
+    assert np.isfinite(model.predictor.scores).all() and model.predictor.scores.any()
+
+
 def test_graphconv_sums_where_sage_averages():
     """Two senders with equal rows: the sum is twice the mean."""
     arcs, x = torch.tensor([[0, 1], [2, 2]]), torch.ones(3, 5)
