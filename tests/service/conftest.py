@@ -119,6 +119,8 @@ def people():
 def listening(app):
     """The application on a port of loopback, in a thread."""
     limits = limits_of(app.state.settings) | {"log_level": "error"}
+    # no log_config: uvicorn's closes the handlers of others, and absl's then closes the stream that pytest had for stderr
+    limits["log_config"] = None
     server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, lifespan="off", **limits))
     thread = threading.Thread(target=server.run)
     thread.start()
