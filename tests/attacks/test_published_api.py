@@ -61,9 +61,8 @@ def test_saved_runs_and_sound_models_have_no_such_network(graph, tmp_path):
     model = gv.Lpgnn(mode="published", epochs=1, feature_steps=1).fit(graph, gv.Local(3, 3, "raw"), seed=1)
     model.save(tmp_path / "run")
     sound = gv.Lpgnn(epochs=1, feature_steps=1).fit(graph, gv.Local(3, 3, "raw"), seed=1)
-    released = gv.EdgeRand(mode="published").fit(
-        graph, gv.EdgeLevel(4), seed=1
-    )  # a network on a released graph, and no reports
+    # a network on a released graph, and no reports
+    released = gv.EdgeRand(mode="published").fit(graph, gv.EdgeLevel(4), seed=1)
     for other in (gv.load_model(tmp_path / "run"), sound, released):
         assert not has_published_api(other)
         with pytest.raises(InputError, match="in this process"):
