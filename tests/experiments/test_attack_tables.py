@@ -2,7 +2,9 @@
 
 import pytest
 
+from graphveil.errors import InputError
 from graphveil.experiments.drawn import drawn_runs
+from graphveil.experiments.heat import heat_runs
 from graphveil.experiments.papers import Entry, find
 from graphveil.experiments.reproduce import compared, reproduction
 
@@ -106,6 +108,35 @@ def test_curves_take_the_options_that_a_data_set_gives():
     assert given["cora", "lga-pgnn"] == given["cora", "lap-gnn"] == {}
     assert given["coauthor-cs", "lga-pgnn"] == {"width": 512, "epochs": 50}
     assert given["coauthor-cs", "lap-gnn"] == given["coauthor-cs", "lpgnn"] == {"epochs": 50}
+
+
+def test_a_figure_runs_only_the_networks_methods_and_epsilons_that_are_asked_for():
+    paper, (entry,) = find("lga-pgnn/figure6")
+    few = drawn_runs(paper, entry, seeds=1, data=["cora"], backbones=["gat", "sgc"], epsilons=["0.01", "10"])
+    points = {(run.options["backbone"], run.promise["features"]) for run in few["test_accuracy"]}
+    assert points == {(name, epsilon) for name in ("gat", "sgc") for epsilon in (0.01, 10.0)}
+    paper, (entry,) = find("lga-pgnn/figure7")
+    (runs,) = drawn_runs(paper, entry, seeds=1, data=["cora"], methods=["lpgnn"], epsilons=None).values()
+    assert {run.method for run in runs} == {"lpgnn"} and len(runs) == 5
+    with pytest.raises(InputError, match=r"lga-pgnn/figure7 draws none of the epsilons '2'; it has: 0.01, 0.1, 1"):
+        drawn_runs(paper, entry, epsilons=["2"])
+    with pytest.raises(InputError, match="draws none of the backbones 'gat'; it has: none"):
+        drawn_runs(paper, entry, backbones=["gat"])
+    with pytest.raises(InputError, match="has no data set 'karate'"):
+        drawn_runs(paper, entry, data=["karate"])
+
+
+def test_a_map_refuses_another_network_than_its_own():
+    paper, (entry,) = find("graph-privatizer/figure3")
+    assert len(heat_runs(paper, entry, seeds=1, data=["cora"], backbones=["gat"])["cora"]) == 25
+    with pytest.raises(InputError, match="draws none of the backbones 'gcn'; it has: gat"):
+        heat_runs(paper, entry, backbones=["gcn"])
+
+
+def test_paired_points_are_chosen_by_their_epsilon():
+    paper, (entry,) = find("dpar/figure1")
+    runs = drawn_runs(paper, entry, seeds=1, epsilons=["6"]).popitem()[1]
+    assert {(run.promise["epsilon"], run.options["pagerank_share"]) for run in runs} == {(6.0, round(2 / 6, 6))}
 
 
 def test_an_option_that_no_data_set_gives_is_refused():

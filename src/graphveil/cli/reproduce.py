@@ -127,13 +127,18 @@ def reproduce(
         typer.echo("\n\n".join(table.text() for table in shown))
 
 
+def _without_columns(how: dict[str, Any]) -> dict[str, Any]:
+    """What a figure without printed numbers can be asked: it has one column."""
+    return {name: value for name, value in how.items() if name != "columns"}
+
+
 def _drawn(
     paper: Paper, entry: Entry, sets: Any, how: dict[str, Any], kept: Any, out: Path, engine: EngineFlags
 ) -> tuple[list[Table], list[dict[str, str]]]:
     """The measured curves of a figure that prints no numbers."""
     from graphveil.experiments.drawn import drawn_runs, drawn_tables
 
-    runs = drawn_runs(paper, entry, seeds=how["seeds"], quick=how["quick"], data=sets)
+    runs = drawn_runs(paper, entry, data=sets, **_without_columns(how))
     every = [run for some in runs.values() for run in some]
     rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
     found = drawn_tables(paper, entry, runs, rows)
@@ -153,7 +158,7 @@ def _heat(
     """The measured maps of a figure of two options, as tables and, if asked for, as a picture."""
     from graphveil.experiments.heat import heat_maps, heat_runs, heat_tables
 
-    runs = heat_runs(paper, entry, seeds=how["seeds"], quick=how["quick"], data=sets)
+    runs = heat_runs(paper, entry, data=sets, **_without_columns(how))
     every = [run for some in runs.values() for run in some]
     rows = kept if kept is not None else run_all(f"{paper.key}/{entry.id}", every, out, engine, resume=True)[1]
     maps = heat_maps(entry, runs, rows)

@@ -9,7 +9,7 @@ from typing import Any
 from graphveil.experiments.expand import expand
 from graphveil.experiments.papers import Entry, Paper, Varied
 from graphveil.experiments.read import experiment_from
-from graphveil.experiments.reproduce import Kept, promised
+from graphveil.experiments.reproduce import Kept, only_known, promised
 from graphveil.experiments.run import Run
 from graphveil.experiments.tables import Table, tables
 
@@ -17,12 +17,26 @@ NO_NUMBERS = "print draws these points and gives no numbers"
 
 
 def drawn_runs(
-    paper: Paper, entry: Entry, *, seeds: Any = 3, quick: bool = False, data: Sequence[str] | None = None
+    paper: Paper,
+    entry: Entry,
+    *,
+    seeds: Any = 3,
+    quick: bool = False,
+    data: Sequence[str] | None = None,
+    **only: Sequence[str] | None,
 ) -> dict[str, list[Run]]:
-    """By metric, the runs behind the curves; a quick look has one seed and of every curve its ends."""
+    """By metric, the runs behind the curves; a quick look has one seed and of every curve its ends.
+
+    ``only``: of ``methods``, ``backbones`` and ``epsilons``, those to run.
+    """
+    only_known(paper, entry, "has no data set", data, entry.data)
+    for part, names in only.items():
+        there = dict.fromkeys(name for varied in entry.varied for name in _names(varied)[part])
+        only_known(paper, entry, f"draws none of the {part}", names, list(there))
+    wanted = {part: names for part, names in only.items() if names is not None}
     found: dict[str, list[Run]] = {}
     for varied in entry.varied:
-        for epsilon, values in _points(varied, quick):
+        for epsilon, values in _points(varied, quick, wanted):
             body: dict[str, Any] = {"name": f"{paper.key}/{entry.id}", "seeds": 1 if quick else seeds}
             for name in entry.data if varied.data is None else varied.data:
                 if data is not None and name not in data:
@@ -41,6 +55,12 @@ def drawn_runs(
     return found
 
 
+def _names(varied: Varied) -> dict[str, list[str]]:
+    """The words by which its points can be chosen."""
+    backbones = varied.values if varied.option == "backbone" else []
+    return {"methods": [varied.method], "backbones": backbones, "epsilons": [f"{e:g}" for e in varied.epsilons]}
+
+
 def _asked(varied: Varied, tried: Sequence[Mapping[str, Any]], epsilon: float) -> dict[str, Any]:
     """What is run with these options: reports under attack, or methods."""
     named = [{"name": varied.method, "options": options} for options in tried]
@@ -50,12 +70,19 @@ def _asked(varied: Varied, tried: Sequence[Mapping[str, Any]], epsilon: float) -
     return {"methods": [one | {"mode": varied.mode} for one in named], "metrics": metrics}
 
 
-def _points(varied: Varied, quick: bool) -> Iterable[tuple[float, list[Any]]]:
-    if varied.paired:
-        yield from ((epsilon, [value]) for epsilon, value in zip(varied.epsilons, varied.values, strict=True))
+def _points(varied: Varied, quick: bool, only: Mapping[str, Sequence[str]]) -> Iterable[tuple[float, list[Any]]]:
+    """By epsilon, the values of the option, of those that were asked for."""
+    if varied.method not in only.get("methods", [varied.method]):
         return
-    values = varied.values[:: max(1, len(varied.values) - 1)] if quick else varied.values
-    yield from ((epsilon, values) for epsilon in varied.epsilons)
+    values = varied.values[:: max(1, len(varied.values) - 1)] if quick and not varied.paired else varied.values
+    for place, epsilon in enumerate(varied.epsilons):
+        if f"{epsilon:g}" not in only.get("epsilons", _names(varied)["epsilons"]):
+            continue
+        here = [values[place]] if varied.paired else values
+        if "backbones" in only:
+            here = [value for value in here if varied.option == "backbone" and value in only["backbones"]]
+        if here:
+            yield epsilon, here
 
 
 def drawn_tables(

@@ -17,7 +17,7 @@ from graphveil.experiments.drawn import NO_NUMBERS
 from graphveil.experiments.expand import expand
 from graphveil.experiments.papers import Entry, Heat, Paper
 from graphveil.experiments.read import experiment_from
-from graphveil.experiments.reproduce import Kept, promised
+from graphveil.experiments.reproduce import Kept, only_known, promised
 from graphveil.experiments.run import Run
 from graphveil.experiments.tables import EXACT, UNPROVED, Table
 
@@ -51,10 +51,23 @@ def heat_of(entry: Entry) -> Heat:
 
 
 def heat_runs(
-    paper: Paper, entry: Entry, *, seeds: Any = 3, quick: bool = False, data: Sequence[str] | None = None
+    paper: Paper,
+    entry: Entry,
+    *,
+    seeds: Any = 3,
+    quick: bool = False,
+    data: Sequence[str] | None = None,
+    **only: Sequence[str] | None,
 ) -> dict[str, list[Run]]:
-    """By data set, the runs of every cell; a quick look has one seed, the base and the corners."""
+    """By data set, the runs of every cell; a quick look has one seed, the base and the corners.
+
+    ``only``: a map has one of ``methods``, ``backbones`` and ``epsilons`` each; another is refused.
+    """
     heat, found = heat_of(entry), {}
+    only_known(paper, entry, "has no data set", data, entry.data)
+    has = {"methods": heat.method, "backbones": str(heat.options.get("backbone")), "epsilons": f"{heat.epsilon:g}"}
+    for part, names in only.items():
+        only_known(paper, entry, f"draws none of the {part}", names, [has[part]])
     settings = _corners(heat) if quick else heat.settings
     for name in entry.data:
         if data is not None and name not in data:

@@ -79,15 +79,11 @@ def reproduction(
     ``methods``, ``backbones``, ``epsilons``: only the lines that are printed under these names.
     """
     known = [*entry.data, *entry.missing]
-    for name in data or ():
-        if name not in known:
-            raise InputError(f"{paper.key}/{entry.id} has no data set {name!r}; it has: {', '.join(known)}")
+    only_known(paper, entry, "has no data set", data, known)
     asked = {"method": methods, "backbone": backbones, "epsilon": epsilons}
     for part, names in asked.items():
         there = list(dict.fromkeys(getattr(cell, part) for cell in paper.cells(entry)))
-        for name in names or ():
-            if name not in there:
-                raise InputError(f"{paper.key}/{entry.id} prints no {part} {name!r}; it has: {', '.join(there)}")
+        only_known(paper, entry, f"prints no {part}", names, there)
     chosen = list(data or (entry.data[:QUICK_DATA] if quick else known))
     seen: dict[tuple[str, ...], dict[str, list[Run]]] = {}
     lines = []
@@ -110,6 +106,13 @@ def reproduction(
             if cell.metric.startswith(DELTA):
                 line.bases[name] = seen[key]["base"]
     return Reproduction(paper, entry, tuple(lines))
+
+
+def only_known(paper: Paper, entry: Entry, lacks: str, names: Iterable[str] | None, there: Sequence[str]) -> None:
+    """Refuse names that an entry does not have."""
+    for name in names or ():
+        if name not in there:
+            raise InputError(f"{paper.key}/{entry.id} {lacks} {name!r}; it has: {', '.join(there) or 'none'}")
 
 
 def _columns(entry: Entry, cell: Cell, names: Sequence[ColumnName], quick: bool) -> Iterable[tuple[ColumnName, Column]]:
