@@ -22,7 +22,7 @@ from graphveil.experiments.spec import CLEAN
 from graphveil.experiments.summary import PARTS, Estimate, Group
 from graphveil.experiments.tables import EXACT, UNPROVED, Table, promise_title
 
-TOLERANCE = 2.0  # percentage points that count as agreement where the intervals are narrower
+TOLERANCE = 3.0  # percentage points that count as agreement where print's interval is narrower
 QUICK_DATA = 3  # data sets of a quick look, unless some are named
 NOT_RUN = "not run"
 
@@ -237,7 +237,7 @@ def compared(found: Reproduction, rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def verdict(line: Line, published: Estimate | None) -> str:
-    """Whether the published mode agrees with print: within both spreads, or within two points."""
+    """Whether the published mode agrees with print: its mean within print's interval, or within three points."""
     told = ["the printed number is doubtful"] if line.cell.suspicious else []
     told += ["one run"] if published is not None and published.count == 1 else []
     doubt = f" ({', '.join(told)})" if told else ""
@@ -245,9 +245,8 @@ def verdict(line: Line, published: Estimate | None) -> str:
         return f"{NOT_RUN}: {line.why}"
     if published is None:
         return (line.unpublished if "published" not in line.runs else NOT_RUN) + doubt
-    half = 0.0 if published.low is None or published.high is None else 50 * (published.high - published.low)
     apart = 100 * published.mean - line.cell.value
-    if abs(apart) <= max(TOLERANCE, half + (line.cell.spread or 0.0)):
+    if abs(apart) <= max(TOLERANCE, line.cell.spread or 0.0):
         return "agrees" + doubt
     return ("above print" if apart > 0 else "below print") + doubt
 
