@@ -53,6 +53,7 @@ from .methods.options import Range as Range
 from .methods.options import Share as Share
 from .methods.registry import method_names as method_names
 from .methods.registry import methods as methods
+from .methods.registry import preset as preset
 from .methods.registry import register as register
 from .methods.roster import Roster as Roster
 from .methods.rr_edges import RrEdges as RrEdges

@@ -5,6 +5,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from graphveil.exchange.randomizers import Contacts, NeighbourReplacement
 from graphveil.exchange.randomizers.replacement import Metric, Strategy
@@ -102,7 +105,7 @@ def dense_likeness(randomizer, rows, edges=EDGES):
         if randomizer.metric == "cosine":
             return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
         distance = np.linalg.norm(a - b)
-        return distance if randomizer.reading == "code" else 1 / (1 + distance / randomizer.reach)
+        return distance if randomizer.metric == "distance" else 1 - distance / (np.linalg.norm(a) + np.linalg.norm(b))
 
     return [
         sum(share * alike(y[u], y[w]) for share, y in parts) for u, w in zip(lists.owners, lists.targets, strict=True)
@@ -114,9 +117,39 @@ def dense_likeness(randomizer, rows, edges=EDGES):
 @pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
 def test_similarity_is_of_rectified_rows_that_are_never_made_dense(reading, metric, alpha):
     encoded = np.random.default_rng(1).integers(-1, 2, (7, 5)).astype(float)
-    options = {"metric": metric, "alpha": alpha, "reading": reading, "scale": 7.0, "shift": 0.5, "reach": 3.0}
+    options = {"metric": metric, "alpha": alpha, "reading": reading, "scale": 7.0, "shift": 0.5}
     randomizer = mechanism(Strategy.THRESHOLD, **options)
     assert np.allclose(randomizer.likeness(encoded), dense_likeness(randomizer, encoded))
+
+
+@pytest.mark.parametrize("length", [1e-3, 1.0, 1e6])
+def test_euclidean_likeness_has_one_scale_whatever_the_length_of_rows(length):
+    """1 for equal rows, 0 for opposite ones, 1 - 1/sqrt 2 for equally long ones that share nothing; blank ones are alike."""
+    rows = length * np.array([[1.0, 0], [1, 0], [-1, 0], [0, 1], [0, 0], [0, 0]])
+    pairs = [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5)]
+    expected = {(0, 1): 1.0, (0, 2): 0.0, (0, 3): 1 - math.sqrt(0.5), (0, 4): 0.0, (4, 5): 1.0}
+    lists = lists_of(pairs, 6)
+    randomizer = NeighbourReplacement(1.0, lists, metric="euclidean")
+    for owner, contact, found in zip(lists.owners, lists.targets, randomizer.likeness(rows), strict=True):
+        assert found == pytest.approx(expected[min(owner, contact), max(owner, contact)], abs=1e-9)
+
+
+@given(rows=arrays(np.float64, (7, 3), elements=st.floats(-50, 50)), reading=st.sampled_from(["text", "code"]))
+def test_thresholds_from_0_to_1_are_the_range_of_euclidean_likeness(rows, reading):
+    likeness = mechanism(Strategy.THRESHOLD, metric="euclidean", alpha=0.4, reading=reading).likeness(rows)
+    assert np.all((likeness >= 0) & (likeness <= 1 + 1e-12))
+
+
+def test_a_threshold_in_the_middle_tells_contacts_apart_by_euclidean_likeness_but_not_by_the_distance():
+    rows = 1000 * ROWS
+
+    def candidates(metric, threshold):
+        return mechanism(Strategy.THRESHOLD, metric=metric, threshold=threshold).support(rows).degrees.sum()
+
+    everything = lists_of(EDGES).degrees.sum()
+    counts = [candidates("euclidean", threshold) for threshold in (0.0, 0.55, 0.65, 1.0)]
+    assert counts[0] == everything > counts[1] > counts[2] > counts[3] == 0
+    assert {candidates("distance", threshold) for threshold in (0.0, 0.55, 0.65, 1.0)} == {everything}
 
 
 def test_the_released_code_clears_a_replacement_where_a_later_true_contact_stood():

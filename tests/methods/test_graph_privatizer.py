@@ -30,7 +30,7 @@ def graph():
 
 
 @pytest.mark.parametrize("strategy", ["t", "m"])
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "distance"])
 def test_published_has_no_epsilon_and_names_its_gaps(graph, tmp_path, strategy, metric):
     method = gv.GraphPrivatizer(mode="published", strategy=strategy, metric=metric, alpha=0.5, **QUICK | {"epochs": 2})
     model = method.fit(graph, gv.Local(3, 3, 1.0), seed=1)

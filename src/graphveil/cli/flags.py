@@ -32,6 +32,9 @@ def given_options(settings: list[str] | None) -> dict[str, Any]:
     return values
 
 
+OF_THE_METHOD = ("mode", "preset", "settings", "cover_edges")  # flags that are not about the promise
+
+
 @dataclass(frozen=True)
 class PromiseFlags:
     """Which mode and options of a method, under which promise: the same for every command that plans or trains."""
@@ -56,6 +59,9 @@ class PromiseFlags:
     cover_edges: Annotated[
         str | None, flag("--cover-edges W", "Method auto: released, or all (predictions of an edge's two ends, too).")
     ] = None
+    preset: Annotated[
+        str | None, flag("--preset DATA", "The paper's hyper-parameters for this data set; --set goes above them.")
+    ] = None
     settings: Annotated[list[str] | None, flag("--set KEY=VALUE", "A hyper-parameter; repeatable.")] = None
 
     def given(self, *allowed: str) -> list[str]:
@@ -71,10 +77,12 @@ class PromiseFlags:
         return settled(method, promise), promise
 
     def method(self, name: str) -> Any:
-        """The method with its ``--mode`` and ``--set`` options."""
-        from graphveil.methods.registry import AUTO, build
+        """The method with its ``--mode``, ``--preset`` and ``--set`` options."""
+        from graphveil.methods.registry import AUTO, build, preset
 
         values = {"mode": self.mode or "sound"} | given_options(self.settings)
+        if self.preset is not None:
+            values = preset(name, self.preset) | values
         if name == AUTO:
             from graphveil.methods.auto import Auto
 
@@ -87,7 +95,7 @@ class PromiseFlags:
         """The promise the flags describe, where they leave it open as the method supports it."""
         from graphveil.privacy.promise import Promise
 
-        stated = [field.name for field in fields(self) if field.name not in ("mode", "settings", "cover_edges")]
+        stated = [field.name for field in fields(self) if field.name not in OF_THE_METHOD]
         values = {name.removesuffix("_epsilon"): getattr(self, name) for name in stated}
         if not method.supports and self.level == "node" and self.epsilon is None:
             values["level"] = "none"  # there is nothing else it could be trained under

@@ -86,4 +86,6 @@ def _card(card: dict[str, Any]) -> None:
             typer.echo("    " + ", ".join(f"{key} {found[key]}" for key in ("level", "adjacency", "relation")))
     for gap in card["gaps"]:
         typer.echo(f"  gap {gap['code']} (published): {gap['text']}")
+    for data, options in card["presets"].items():
+        typer.echo(f"  preset {data}: " + ", ".join(f"{key}={value}" for key, value in options.items()))
     typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in card["defaults"].items()))

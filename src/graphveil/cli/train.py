@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from graphveil.cli import options as opt
-from graphveil.cli.flags import PromiseFlags, settled
+from graphveil.cli.flags import OF_THE_METHOD, PromiseFlags, settled
 from graphveil.cli.options import flag
 from graphveil.cli.trained import describe, show
 from graphveil.cli.where import LOCAL, WhereFlags
@@ -190,7 +190,7 @@ def _promise_after(flags: PromiseFlags, chosen: Any, before: Model) -> Promise:
         raise InputError(f"--previous follows what a curator spends under a promise; level {flags.level} has none")
     if flags.epsilon is not None or not asked.private:
         return flags.promise(chosen)
-    if not flags.given("mode", "settings", "cover_edges"):
+    if not flags.given(*OF_THE_METHOD):
         return asked
     return replace(flags, epsilon=asked.epsilon, delta=flags.delta or asked.delta).promise(chosen)
 

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from graphveil.errors import InputError
 from graphveil.experiments.spec import Part
+from graphveil.methods.registry import presets
 
 ColumnName = Literal["published", "sound", "own"]
 COLUMNS: tuple[ColumnName, ...] = ("published", "sound", "own")
@@ -279,15 +280,25 @@ class Entry(Part):
 
 
 class Paper(Part):
-    """A paper with all its tables and figures."""
+    """A paper with all its tables and figures; ``presets``: the method whose presets belong to ``per_data`` of every entry."""
 
     key: str
     title: str
     citation: str
     spread: str
     stated: list[str]
+    presets: str | None = None
     notes: dict[str, str] = Field(default_factory=dict)
     entries: list[Entry]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset(cls, body: dict[str, Any]) -> dict[str, Any]:
+        known = presets(body["presets"]) if "presets" in body else {}
+        for entry in body["entries"] if known else []:
+            own = entry.get("per_data", {})
+            entry["per_data"] = {name: known.get(name, {}) | own.get(name, {}) for name in {**known, **own}}
+        return body
 
     def cells(self, entry: Entry) -> list[Cell]:
         """The printed numbers of an entry."""

@@ -102,13 +102,28 @@ def build(name: str, parameters: dict[str, Any]) -> PrivateMethod:
     return method_class(name, parameters.get("mode", SOUND))(**parameters)
 
 
+def presets(name: str) -> dict[str, dict[str, Any]]:
+    """By data set, the options that a method's paper has for it; a baseline has those of the paper it stands in."""
+    found: Any = ENTRIES.get(name, {}).get("presets", {})
+    return presets(found) if isinstance(found, str) else found
+
+
+def preset(name: str, data: str) -> dict[str, Any]:
+    """The options that the paper of this method has for this data set: ``gv.Lpgnn(**gv.preset("lpgnn", "pubmed"))``."""
+    modes_of(name)  # a name that is not known is refused
+    known = presets(name)
+    if data not in known:
+        raise InputError(f"{name} has no preset {data!r}; it has: {', '.join(known) or 'none'}")
+    return dict(known[data])
+
+
 def methods() -> list[dict[str, Any]]:
     """All methods: name, paper, whom to trust, what is protected, modes and the guarantees per mode."""
     return [describe(name) for name in method_names()]
 
 
 def describe(name: str) -> dict[str, Any]:
-    """One method's card, with the guarantees of each of its modes and its default parameters."""
+    """One method's card, with the guarantees of each of its modes, its default parameters and its presets."""
     classes = {mode: method_class(name, mode) for mode in modes_of(name)}
     guarantees = {}
     for mode, cls in classes.items():
@@ -123,4 +138,5 @@ def describe(name: str) -> dict[str, Any]:
         "gaps": [{"code": gap.code, "text": gap.text} for gap in classes.get(PUBLISHED, first).gaps],
         "defaults": first.parameter_defaults(),
         "published_defaults": classes[PUBLISHED].parameter_defaults() if PUBLISHED in classes else None,
+        "presets": presets(name),
     }

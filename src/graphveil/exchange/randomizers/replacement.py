@@ -30,7 +30,8 @@ class Strategy(StrEnum):
 
 class Metric(StrEnum):
     COSINE = "cosine"
-    EUCLIDEAN = "euclidean"  # 1/(1 + distance/reach); in the released code the distance itself
+    EUCLIDEAN = "euclidean"  # 1 - |x - y|/(|x| + |y|), between 0 and 1 by the triangle inequality
+    DISTANCE = "distance"  # |x - y| itself, as in the released code: the least similar pass a threshold
 
 
 class Reading(StrEnum):
@@ -91,7 +92,6 @@ class NeighbourReplacement(ReadsEverybody):
     reading: Reading = Reading.TEXT
     scale: float = 1.0
     shift: float = 0.0
-    reach: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,10 +169,13 @@ class NeighbourReplacement(ReadsEverybody):
         """Of the rows ``left[i]`` and ``right[i]``."""
         everybody = np.arange(rows.values.shape[0])
         squares, products = rows.products(everybody, everybody), rows.products(left, right)
-        if self.metric is Metric.EUCLIDEAN:
-            distance = np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))
-            return np.asarray(distance if self.reading is Reading.CODE else 1 / (1 + distance / self.reach))
-        return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
+        if self.metric is Metric.COSINE:
+            return np.asarray(products / np.sqrt(np.maximum(squares[left], 1e-24) * np.maximum(squares[right], 1e-24)))
+        distance = np.sqrt(np.maximum(squares[left] + squares[right] - 2 * products, 0.0))
+        if self.metric is Metric.DISTANCE:
+            return np.asarray(distance)
+        lengths = np.sqrt(np.maximum(squares, 0.0))
+        return np.asarray(np.clip(1 - distance / np.maximum(lengths[left] + lengths[right], 1e-12), 0.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -31,8 +30,9 @@ class PublishedGraphPrivatizer(PublishedListMethod):
             heard by them) or ``text`` (equations (3) and (4), and v hears the contacts it reports as often as they were drawn, so
             out-degrees stay). Under the first two a true contact that comes later in the list takes back an equal replacement
             (:class:`NeighbourReplacement`).
-        metric: ``cosine``, or ``euclidean``: 1/(1 + distance/reach), where reach is the distance of two reports that share
-            nothing; in the released code the distance itself, so that the least similar pass.
+        metric: ``cosine``, ``euclidean`` (1 - |x - y|/(|x| + |y|): 1 for equal rows, 0.29 for equally long ones that share
+            nothing, 0 for opposite ones; no constant, so nothing is learnt from the data) or ``distance`` (the released code's
+            Euclidean: |x - y| itself must exceed the threshold, so that the least similar pass; on Cora it is 90 and more).
         alpha, threshold: of the similarity; the paper's alpha = 0 is alpha = 1 in the formula of the released code.
     """
 
@@ -42,7 +42,7 @@ class PublishedGraphPrivatizer(PublishedListMethod):
 
     reading: Literal["code", "text", "listening"] = "listening"
     strategy: Literal["t", "m"] = "t"
-    metric: Literal["cosine", "euclidean"] = "cosine"
+    metric: Literal["cosine", "euclidean", "distance"] = "cosine"
     alpha: Annotated[float, Range(0, 1)] = 0.0
     threshold: NonNegative = 0.0
 
@@ -58,8 +58,7 @@ class PublishedGraphPrivatizer(PublishedListMethod):
         )
         if promise.features is not Openness.RAW and promise.features is not Openness.WITHHELD:
             bits = self.randomizer(facts, promise.share(Part.FEATURES))
-            reach = bits.scale * math.sqrt(2 * bits.m)
-            replacement = replace(replacement, scale=bits.scale, shift=bits.middle, reach=reach)
+            replacement = replace(replacement, scale=bits.scale, shift=bits.middle)
         return (Round("edges", Part.EDGES, replacement, "the noisy features and other people's lists"),)
 
     def claimed(self, promise: Local) -> float:
