@@ -40,6 +40,8 @@ def test_raw_edges_of_a_local_network_are_found_by_influence_and_so_in_a_saved_r
     pairs = sample_pairs(local, "degree-matched", 100, 0)
     found = [LinkTeller().run(one, local, pairs) for one in (model, gv.load_model(tmp_path / "run"))]
     assert found[0].auc == pytest.approx(found[1].auc) and found[0].auc > 0.85
+    api = model.gnn_api()
+    assert LinkTeller().run(api, api.data, pairs).auc == found[0].auc
     assert REPORTS in found[0].knowledge and "clean" not in found[0].knowledge
     assert {control.name for control in found[0].controls} == {"degree product", "label equality"}
 

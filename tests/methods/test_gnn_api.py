@@ -70,6 +70,17 @@ def test_a_network_scores_the_reports_and_edges_it_is_asked_with(graph, tmp_path
     assert joined.shape == (NODES + 2, CLASSES) and (joined[NODES] - alone[NODES]).abs().max() > 1e-4
 
 
+@pytest.mark.parametrize("name", ["ldp-gnn", "lpgnn", "lpgnn published"])
+def test_features_in_the_clear_are_asked_with_as_they_are(graph, name):
+    method, _, mode = name.partition(" ")
+    options = {"epochs": 5} | NETWORKS[name] | ({"mode": mode} if mode else {})
+    model = build(method, options).fit(graph, gv.Local("raw", 4, "raw"), seed=0)
+    api = model.gnn_api()
+    assert torch.allclose(api.predict_proba(api.data), model.predict_proba(), atol=1e-5)
+    assert np.allclose(rows_of(api.data), graph.x)
+    assert np.allclose(rows_of(api.reported(as_graph(graph), 1, np.arange(NODES) < 9)), graph.x)
+
+
 @pytest.mark.parametrize("name", ["lga-pgnn published", "lpgnn"])
 def test_predictions_of_the_model_itself_read_nothing_of_the_data(graph, name):
     """Clean features and edges of ``data`` are no query: own-row predictions come from reports, or newcomers' reports."""

@@ -24,14 +24,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.errors import InputError
-from graphveil.exchange.server import Server
 from graphveil.graph import Graph
 from graphveil.graph.layout import csr_tensor, to_scipy
 from graphveil.methods.common.network_predictor import GraphPredictor
-from graphveil.methods.local_method import public_coins
-from graphveil.privacy.noise import Noise
 
 if TYPE_CHECKING:
+    from graphveil.exchange.server import Server
     from graphveil.methods.model import Model
 
 
@@ -73,7 +71,7 @@ class GnnApi:
         promise, own = self.certificate.promise, self.predictor.rows
         method: Any = self.model.method  # a local one that hears rows, and arcs where edges are not raw
         plan = method.plan(method.facts_for(graph, promise), promise)
-        server = Server(plan, graph.masks, method.clients(graph, plan, Noise(seed)), public_coins(seed))
+        server: Server = method.in_process(graph, plan, seed)
         rows = own if self.predictor.random else method.heard_rows(server)
         rows = rows if known is None else _chosen(known, own, rows)
         edges = method.arcs(server, rows) if server.raw_edges is None else server.raw_edges
@@ -86,8 +84,8 @@ class GnnApi:
 
 
 def has_gnn_api(model: Any) -> bool:
-    """Whether this model has a network over reports and edges."""
-    return isinstance(getattr(model, "predictor", None), GraphPredictor)
+    """Whether this is a model that has a network over reports and edges."""
+    return hasattr(model, "gnn_api") and isinstance(model.predictor, GraphPredictor)
 
 
 def _chosen(mask: np.ndarray, these: Any, others: Any) -> Any:
