@@ -10,7 +10,7 @@ neighbours. A model whose inference reads no edges gives 0 for every pair: AUC 0
 The influence is found by the cheapest exact way there is.
 
 1. The networks of this package: the incremental form (``incremental.py``; those of published local methods, attention among
-   them: ``changed_arcs.py``).
+   them: ``changed_arcs.py``; local ones on KProp: ``changed_propagation.py``).
 2. Any other target is asked. Rows are changed in groups first, so that every ordered pair of nodes is separated by some
    group: if nobody outside a group ever moves, not even in the last bit, predictions read the node's own row (or nothing),
    and the influence of v on u is 0. That takes about 2 log2(probes) queries instead of one per probe.
@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding, measure
 from graphveil.attacks.pairs import Pairs, Sampling, controls
-from graphveil.attacks.target import Knowledge, Perturbation, Questions, as_graph, delta_of, with_rows
+from graphveil.attacks.target import Knowledge, Perturbation, Questions, as_graph, delta_of, queried, with_rows
 from graphveil.errors import InputError
 from graphveil.graph import Graph
 from graphveil.progress import Progress, silent
@@ -40,7 +40,7 @@ MAX_QUERIES = 2000
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the true density, as published
 FORMS = {
     "incremental": "exact influence by the incremental form (the numbers of one query per node, without the queries)",
-    "own row": "no prediction moved when other rows changed: inference reads nobody else's features, influence 0",
+    "own row": "no prediction moved when other rows changed: inference reads the own row, or stored reports; influence 0",
     "grouped queries": "finite differences, nodes that cannot meet changed in one query",
     "queries": "finite differences, one query per node",
 }
@@ -74,9 +74,11 @@ class LinkTeller:
         """Attack the pairs: the influence of each second node on the first.
 
         An attacker whose ``knowledge`` is of released rows asks with those instead of the clean ones.
+        A local model is asked with its reports (:func:`queried`).
         """
+        target, data = queried(target, data)
         graph = as_graph(data)
-        known = knowledge or Knowledge.of(graph)
+        known = knowledge or Knowledge.of(graph, target=target)
         known.check(pairs.nodes)
         asked = data if knowledge is None else with_rows(data, known.rows)
         ends, how = (pairs.first, pairs.second), self.perturbation
@@ -143,6 +145,8 @@ def influence(
         raise InputError("the graph has no attributes: there is nothing an attacker could change in a query")
     change = perturbation or Perturbation()
     probes, numbers = np.unique(senders, return_inverse=True)
+    from graphveil.methods.common.gnn_api import GnnApi
+    from graphveil.methods.common.network_predictor import PropagatingPredictor
     from graphveil.methods.gnn import GnnPredictor
     from graphveil.methods.model import Model
 
@@ -156,6 +160,12 @@ def influence(
     if changed is not None:
         return Influence(changed.influence(receivers, probes, numbers, change, compare), "incremental", 0)
     questions = Questions(target, data, change, compare)
+    if form == "auto" and isinstance(target, GnnApi) and isinstance(target.predictor, PropagatingPredictor):
+        from graphveil.attacks.changed_propagation import ChangedPropagation
+
+        propagation = ChangedPropagation(target, questions.rows, data.edge_index.numpy())
+        values = propagation.influence(receivers, probes, numbers, change, compare, progress)
+        return Influence(values, "incremental", 0)
     clean = questions.answers(np.empty(0, dtype=np.int64))
     values = np.zeros(len(receivers))
     if form == "auto" and reads_own_row_only(questions, clean, probes, np.unique(receivers)):

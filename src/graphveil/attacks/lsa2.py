@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.attacks.metrics import BOUND_NOTE, AttackResult, Finding
 from graphveil.attacks.pairs import Pairs, controls
-from graphveil.attacks.target import Knowledge, as_graph, delta_of, posteriors
+from graphveil.attacks.target import Knowledge, as_graph, delta_of, posteriors, queried
 from graphveil.errors import InputError
 
 BLOCK = 4096  # pairs whose attributes are held densely at once
@@ -69,8 +69,9 @@ class Lsa2:
         """Attack the pairs; ``reference`` are posteriors of the same method trained without edges."""
         if self.distance not in DISTANCES:
             raise InputError(f"unknown distance {self.distance!r}; known are: {', '.join(DISTANCES)}")
+        target, data = queried(target, data)
         graph = as_graph(data)
-        known = knowledge or Knowledge.of(graph)
+        known = knowledge or Knowledge.of(graph, target=target)
         known.check(pairs.nodes)
         answers = posteriors(target, data)
 

@@ -4,7 +4,8 @@ A published local model in memory keeps its network, the rectified reports and t
 those reports, scales one of them by 1.001 and looks whose prediction moves (LinkTeller), or compares posteriors (LSA2); pairs are
 edges and non-edges of the true graph. The released code asks the network without KProp. Predictions are read as probabilities
 in single precision, which comes nearest to print: there classes that lie far behind have probability 0 and do not move,
-so that the attack finds less than the network gives away (``docs/readings/graph-privatizer.md`` has both).
+so that the attack finds less than the network gives away (``docs/readings/graph-privatizer.md`` has both). Saved runs hold the
+epoch that was kept, and not this network: they are asked through the GNN API, with KProp (``target.py``, ``queried``).
 Tests: ``tests/attacks/test_published_api.py``.
 """
 
@@ -24,6 +25,7 @@ from graphveil.attacks.metrics import AttackResult, Finding
 from graphveil.attacks.pairs import Pairs
 from graphveil.attacks.target import Perturbation, TorchTarget
 from graphveil.errors import InputError
+from graphveil.methods.common.published_network import PublishedNetwork
 from graphveil.progress import Progress, silent
 
 PUBLISHED_STEP = Perturbation(0.001, "scale")  # LinkTeller's, as published
@@ -52,8 +54,7 @@ class OwnPrecision(TorchTarget):
 def has_published_api(model: Any) -> bool:
     """Whether this model still has the network that the papers' attacks query."""
     predictor = getattr(model, "predictor", None)
-    kept = all(getattr(predictor, name, None) is not None for name in ("network", "arcs"))
-    return kept and hasattr(type(predictor), "reports")  # reports are made when they are looked at
+    return isinstance(predictor, PublishedNetwork) and predictor.network is not None
 
 
 def published_api(model: Any) -> tuple[OwnPrecision, Data]:

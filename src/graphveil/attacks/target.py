@@ -1,5 +1,7 @@
 """What the attacker holds (rows, clean or released), and the attacked side: anything with ``predict_proba(data)``.
 
+A local model is attacked through its GNN API (:func:`queried`): its network, asked with reports on the edges the server has.
+
 The attacker moves one node's row a little towards the mean row: x' = (1 - step) x + step mean (``direction="mean"``), or
 scales it, x' = (1 + step) x (``direction="scale"``, LinkTeller as published). Models that normalise rows do not notice
 scaling, which is why it is not the default.
@@ -21,10 +23,12 @@ from graphveil.errors import InputError
 from graphveil.graph import DenseRows, Graph, SparseRows
 from graphveil.graph.layout import csr_tensor, scipy_features
 from graphveil.graph.validate import validate
+from graphveil.methods.common.gnn_api import GnnApi, has_gnn_api
 
 DIRECTIONS = ("mean", "scale")
 COMPARED = ("logits", "probabilities")
 TINY = 1e-300
+REPORTS = "the reports that the model learned from"
 
 
 def as_graph(data: Any) -> Graph:
@@ -35,6 +39,29 @@ def as_graph(data: Any) -> Graph:
         data = copy.copy(data)
         data.num_classes = 1
     return validate(data, on_bad_rows="zero", need_training=False)
+
+
+def queried(target: Any, data: Any) -> tuple[Any, Any]:
+    """What of a target is asked, and with what: a local model's network with its reports and edges, any other with ``data``.
+
+    ``model.predict_proba(data)`` of a local model reads nothing of ``data``; an attacker asks the GNN API, on the edges that the
+    server was sent. Networks on public random numbers take no features, so that nobody can change any.
+    """
+    if not has_gnn_api(target) or target.predictor.random:
+        return target, data
+    graph, api = as_graph(data), target.gnn_api()
+    check_order(target, graph)
+    asked = api.data
+    asked.y = torch.from_numpy(graph.labels)
+    return api, asked
+
+
+def check_order(model: Any, graph: Graph) -> None:
+    """Refuse a graph whose nodes are not the slots of this model, one by one."""
+    nodes = model.certificate.facts.nodes
+    known = graph.ids is None or model.order is None
+    if graph.nodes != nodes or not (known or np.array_equal(model.order.slots_of(graph.ids), np.arange(nodes))):
+        raise InputError(f"attack this model with its own {nodes} people, in the order of training")
 
 
 def rows_of(graph: Graph) -> Any:
@@ -188,9 +215,10 @@ class Knowledge:
             raise InputError(f"the share of answers the attacker knows must lie in [0, 1), got {self.edge_share:g}")
 
     @classmethod
-    def of(cls, graph: Graph, edge_share: float = 0.0) -> Knowledge:
-        """Everybody's clean rows."""
-        return cls(rows_of(graph), np.ones(graph.nodes, dtype=bool), edge_share)
+    def of(cls, graph: Graph, edge_share: float = 0.0, target: Any = None) -> Knowledge:
+        """Everybody's rows, clean unless the ``target`` is asked with reports."""
+        released = REPORTS if isinstance(target, GnnApi) else None
+        return cls(rows_of(graph), np.ones(graph.nodes, dtype=bool), edge_share, released)
 
     @classmethod
     def released_by(cls, graph: Graph, randomizer: Any, seed: int | None, edge_share: float = 0.0) -> Knowledge:

@@ -123,6 +123,11 @@ def build_backbone(name: str, width: int, hidden: int, classes: int, dropout: fl
         return TwoLayers(*_builders()[name](width, hidden, classes), dropout)
 
 
+def hops_of(name: str) -> int:
+    """How far one of its operators reads, at most."""
+    return {"sgc": 2, "tag": 3}.get(name, 1)
+
+
 @contextmanager
 def one_graph(network: nn.Module) -> Iterator[None]:
     """While this lasts the network sees one graph only, so that GCN keeps its normalised matrix."""

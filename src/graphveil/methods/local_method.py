@@ -116,8 +116,7 @@ class LocalMethod(PrivateMethod):
             )
         graph = self.validated(data, on_bad_rows)
         plan = self.planned(self.facts_for(graph, promise), promise, plan)
-        clients = self.clients(graph, plan, Noise(seed), holders)
-        server = Server(plan, graph.masks, clients, public_coins(seed), ledger or Ledger(), progress)
+        server = self.in_process(graph, plan, seed, holders, ledger, progress)
         return self.fit_server(server, seed=seed, notes=graph.notes).ordered_by(graph.ids).naming(graph.class_names)
 
     def fit_reports(
@@ -150,6 +149,19 @@ class LocalMethod(PrivateMethod):
         files.check(server.rounds)
         model = self.fit_server(server, notes=files.remarks)
         return model.of(files.ids)
+
+    def in_process(
+        self,
+        graph: Graph,
+        plan: Plan,
+        seed: int | None,
+        holders: np.ndarray | None = None,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> Server:
+        """A server that everybody's clients answer in this process, for research."""
+        clients = self.clients(graph, plan, Noise(seed), holders)
+        return Server(plan, graph.masks, clients, public_coins(seed), ledger or Ledger(), progress)
 
     def clients(self, graph: Graph, plan: Plan, noise: Noise, holders: np.ndarray | None = None) -> InProcess:
         """Everybody's clients in this process."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from graphveil.exchange.files import Files
     from graphveil.methods.base import PrivateMethod
+    from graphveil.methods.common.gnn_api import GnnApi
 
 
 class Predictor(Protocol):
@@ -118,13 +119,13 @@ class Model:
         from graphveil.exchange.files import Files
 
         if isinstance(data, (Files, list, tuple)):
-            return self._probabilities(self._newcomer_logits(data))
+            return self.probabilities(self._newcomer_logits(data))
         wanted = self._check(access if data is not None else Access.CHARGE)
         if data is None:
             shown = self._paid_logits()
             if shown is None:
                 raise InputError(f"{self.method.name} predicts from a graph: give the data")
-            return self._probabilities(shown)
+            return self.probabilities(shown)
         graph = as_graph(data, need_training=False)
         facts = self.certificate.facts
         transfers = getattr(self.predictor, "transfers", False)  # weights only: no table of the training graph's nodes
@@ -150,7 +151,7 @@ class Model:
         if wanted is Access.PUBLIC_GRAPH:
             logits = getattr(self.predictor, "graph_logits", logits)  # may also read the edges given here
         found = logits(graph) if paid is None else paid
-        return self._probabilities(found if slots is None else found[slots])
+        return self.probabilities(found if slots is None else found[slots])
 
     def weighing(self, weights: Mapping[str, float]) -> Model:
         """The same model for somebody to whom missing a class costs so many times as much; classes not named count 1.
@@ -163,7 +164,8 @@ class Model:
         other.class_weights = {name: float(weight) for name, weight in weights.items()}
         return other
 
-    def _probabilities(self, logits: np.ndarray) -> Tensor:
+    def probabilities(self, logits: np.ndarray) -> Tensor:
+        """Class probabilities of these scores, classes weighed as :meth:`weighing` says."""
         import torch
 
         names = self.class_names or tuple(map(str, range(logits.shape[1])))
@@ -263,6 +265,12 @@ class Model:
             raise InputError("the run keeps its ids to itself: newcomers cannot say whom they know")
         known = self.ids or tuple(map(str, range(self.certificate.facts.nodes)))
         return Files([Path(one) if isinstance(one, str) else one for one in files], known)
+
+    def gnn_api(self) -> GnnApi:
+        """The network of a local model, to be asked with any reports on any edges."""
+        from graphveil.methods.common.gnn_api import GnnApi
+
+        return GnnApi(self)
 
     def _newcomer_logits(self, data: Files | Sequence[Any]) -> np.ndarray:
         """Scores of newcomers, from rounds answered as the certificate says and no other."""

@@ -29,23 +29,8 @@ from graphveil.methods.common.denoise import forward_loss, kprop
 from graphveil.methods.common.network_predictor import parts_in_the_clear
 from graphveil.methods.common.published_network import PublishedNetwork, along_arcs, rectified, rectifier
 from graphveil.methods.common.reporting import PropagationOptions
-from graphveil.methods.common.scores import ScoresPredictor
-from graphveil.privacy.noise import Array
 
 SLACK = 1.05  # how far above the noise of the labels LPGNN lets the training accuracy rise
-
-
-class NetworkScores(ScoresPredictor):
-    """Scores of every slot, where contact lists were reported, and (in memory only) what the papers' attacks query: the network
-    after its last epoch, the rectified reports and the arcs. The released code asks it without KProp."""
-
-    network: nn.Module | None = None
-    heard: tuple[Any, Mapping[str, np.ndarray]] | None = None  # feature reports, and how they are rectified
-    arcs: np.ndarray | None = None
-
-    @property
-    def reports(self) -> Array | None:
-        return None if self.heard is None else rectified(*self.heard)
 
 
 @dataclass
@@ -75,40 +60,36 @@ class LpgnnTraining(PropagationOptions):
 
     keep: Literal["lpgnn", "loss"] = "lpgnn"
 
-    def learn(
-        self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray
-    ) -> NetworkScores | PublishedNetwork:
-        """Train on the graph of these arcs; on public ones the network also scores who comes later."""
+    def learn(self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray) -> PublishedNetwork:
+        """Train on the graph of these arcs."""
         kept = rectifier(server, rows.shape[1], self.compress)
-        if server.raw_edges is not None:
-            return self._learnt(server, rows, labels, arcs, kept)
         plain = rows.numpy(force=True) if isinstance(rows, Tensor) else rows
+        if server.raw_edges is not None:
+            return self._learnt(server, plain, labels, arcs, kept)
         reported = plain, kept, labels.reports, labels.channel, arcs
         public = self.get_params(), server.facts, server.promise, dict(server.masks), server.coins
         return remembered((*reported, *public), lambda: self._learnt(server, plain, labels, arcs, kept))
 
     def _learnt(
         self, server: Server, rows: Any, labels: NoisyLabels, arcs: np.ndarray, kept: Mapping[str, np.ndarray]
-    ) -> NetworkScores | PublishedNetwork:
+    ) -> PublishedNetwork:
         matrix = along_arcs(arcs, server.facts.nodes)
         x = self._inputs(matrix, rows, kept)
         best, network = self._trained(server, x, matrix, labels, arcs)
         facts = {"loss": self.loss, "validation_loss": best.loss, "epoch": best.number}
-        if server.raw_edges is None:
-            found = NetworkScores(best.scores, facts, public=True)
-            found.network, found.heard, found.arcs = network, (rows, kept), arcs
-            return found
-        whole = PublishedNetwork(
+        found = PublishedNetwork(
             facts | {"classes": server.facts.classes},
             options=self,
             weights=best.weights,
-            rows=rows.numpy(force=True) if isinstance(rows, Tensor) else rows,
+            rows=rows,
             edges=arcs,
             kept=kept,
             clear=parts_in_the_clear(server.promise),
         )
-        whole.network = network
-        return whole
+        found.network = network
+        if server.raw_edges is None:
+            found.scores = best.scores  # what the network said of every slot in the epoch that was kept
+        return found
 
     def _inputs(self, matrix: sp.csr_matrix, rows: Any, kept: Mapping[str, np.ndarray]) -> Tensor | PropagatedRows:
         """KProp of the rectified reports; as factors where that is quicker."""

@@ -1,4 +1,4 @@
-"""LPGNN's network as it was learned: weights, the scale of its inputs, and the reports and public edges it is asked over.
+"""LPGNN's network as it was learned: weights, the scale of its inputs, and the reports and edges it is asked over.
 
     logits = GNN((KProp(x' M) - mean)/deviation), M the public random matrix of wide reports, if there is one
 
@@ -27,13 +27,14 @@ RANDOM = 0x2D0  # stream of the public random numbers that newcomers have where 
 
 
 class GraphPredictor(ReportsPredictor):
-    """A network over public edges; subclasses say how it sees rows and edges (``forward``).
+    """A network over public edges, or in published modes reported lists; subclasses say how it sees rows and edges (``forward``).
 
     ``rows`` and ``edges`` are what was heard, ``kept`` what training fixed about its inputs (means, deviations, random matrices);
     ``random``: rows are public random numbers, or none at all, and nobody sends any.
     """
 
     kind: ClassVar[str]
+    hops: int | None = None  # how far from a vertex its score reads, if that is near
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class GraphPredictor(ReportsPredictor):
 
     @property
     def clear_arrays(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Edges always: they are raw, or lists of published modes, which no epsilon bounds."""
         return (*(self.slot_arrays if Part.FEATURES in self.clear else ()), "edges")
 
     def slot_scores(self) -> np.ndarray:
@@ -106,22 +108,53 @@ class GraphPredictor(ReportsPredictor):
         )
 
 
-class NetworkPredictor(GraphPredictor):
+class PropagatingPredictor(GraphPredictor):
+    """A network on KProp of reports: forward(rows, edges) = scored(spread(columns(rows), edges), edges).
+
+    ``columns`` is affine and works row by row, ``spread`` is linear: who changes one row adds one product to what is scored.
+    """
+
+    options: PropagationOptions
+
+    @abstractmethod
+    def columns(self, rows: Any) -> Array:
+        """What is propagated of these reports."""
+
+    @abstractmethod
+    def spread(self, columns: Array, edges: np.ndarray) -> Array:
+        """KProp."""
+
+    @abstractmethod
+    def scored(self, columns: Array, edges: np.ndarray) -> np.ndarray:
+        """Logits from propagated columns."""
+
+    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+        return self.scored(self.spread(self.columns(rows), edges), edges)
+
+
+class NetworkPredictor(PropagatingPredictor):
     """LPGNN's network; ``options`` are those of its propagation."""
 
     kind = KIND
-    options: PropagationOptions
 
-    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+    def columns(self, rows: Any) -> Array:
+        from graphveil.methods.common.backbone_training import mixed
+
+        return mixed(rows, self.kept.get("mixing"))
+
+    def spread(self, columns: Array, edges: np.ndarray) -> Array:
+        from graphveil.methods.common.denoise import propagated
+
+        return propagated(columns, edges, self.options.feature_steps)
+
+    def scored(self, columns: Array, edges: np.ndarray) -> np.ndarray:
         from graphveil.learn.backbones import build_backbone
         from graphveil.learn.graph_training import edges_for
-        from graphveil.methods.common.backbone_training import mixed, scaled
-        from graphveil.methods.common.denoise import propagated
+        from graphveil.methods.common.backbone_training import scaled
 
         told, mean = self.options, self.kept["mean"]
         network = build_backbone(told.backbone, len(mean), told.hidden, int(self.facts["classes"]), told.dropout)
-        columns = propagated(mixed(rows, self.kept.get("mixing")), edges, told.feature_steps)
-        heard = edges_for(told.backbone, edges, rows.shape[0])
+        heard = edges_for(told.backbone, edges, len(columns))
         return logits_of(network, self.weights, scaled(columns, mean, self.kept["deviation"]), heard)
 
 

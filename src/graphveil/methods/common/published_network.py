@@ -1,4 +1,4 @@
-"""The network that LPGNN's released code trains, on public edges: its weights and the reports it is asked over.
+"""The network that LPGNN's released code trains, on public edges or reported lists: its weights and what it is asked over.
 
     logits = GNN(KProp(scale x' + shift)), KProp along the arcs; wide reports times a public random matrix
 
@@ -8,15 +8,13 @@ Tests: ``tests/methods/test_lpgnn.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphveil.exchange.server import Server
-from graphveil.methods.common.network_predictor import GraphPredictor, logits_of
-from graphveil.methods.common.reporting import PropagationOptions
+from graphveil.methods.common.network_predictor import PropagatingPredictor, logits_of
 from graphveil.privacy.noise import Array
 
 if TYPE_CHECKING:
@@ -25,14 +23,13 @@ if TYPE_CHECKING:
 KIND = "published-network"
 
 
-class PublishedNetwork(GraphPredictor):
+class PublishedNetwork(PropagatingPredictor):
     """``network`` (in memory only) is what the papers' attacks query: that of the last epoch, on ``reports`` and ``arcs``."""
 
     kind = KIND
-    options: PropagationOptions
     network: nn.Module | None = None
 
-    @cached_property
+    @property
     def reports(self) -> Array:
         return rectified(self.rows, self.kept)
 
@@ -40,17 +37,22 @@ class PublishedNetwork(GraphPredictor):
     def arcs(self) -> np.ndarray:
         return self.edges
 
-    def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
+    def columns(self, rows: Any) -> Array:
+        return rectified(rows, self.kept)
+
+    def spread(self, columns: Array, edges: np.ndarray) -> Array:
+        from graphveil.methods.common.denoise import kprop
+
+        return kprop(along_arcs(edges, len(columns)), columns, self.options.feature_steps)
+
+    def scored(self, columns: Array, edges: np.ndarray) -> np.ndarray:
         import torch
 
         from graphveil.learn.backbones import as_lpgnn_builds
-        from graphveil.methods.common.denoise import kprop
 
-        told, reports = self.options, rectified(rows, self.kept)
-        x = kprop(along_arcs(edges, len(reports)), reports, told.feature_steps)
-        classes = int(self.facts["classes"])
-        network = as_lpgnn_builds(told.backbone, x.shape[1], told.hidden, classes, told.dropout, 0)
-        return logits_of(network, self.weights, x, torch.from_numpy(np.ascontiguousarray(edges)))
+        told, classes = self.options, int(self.facts["classes"])
+        network = as_lpgnn_builds(told.backbone, columns.shape[1], told.hidden, classes, told.dropout, 0)
+        return logits_of(network, self.weights, columns, torch.from_numpy(np.ascontiguousarray(edges)))
 
 
 def along_arcs(edge_index: np.ndarray, nodes: int) -> sp.csr_matrix:

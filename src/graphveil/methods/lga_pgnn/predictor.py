@@ -24,6 +24,10 @@ class ReportGnnPredictor(GraphPredictor):
     kind = KIND
     options: ReportGnn
 
+    @property
+    def hops(self) -> int:  # type: ignore[override]
+        return self.options.hops
+
     def forward(self, rows: Any, edges: np.ndarray) -> np.ndarray:
         from graphveil.learn.graph_training import edges_for
 

@@ -49,6 +49,12 @@ class PublishedLdpGnn(PiecewiseGnn):
     weight_decay: NonNegative = 5e-3
     mode: Literal["published"] = "published"
 
+    @property
+    def hops(self) -> int:
+        from graphveil.learn.backbones import hops_of
+
+        return 1 + hops_of(self.backbone)
+
     def randomizer(self, facts: PublicFacts, budget: float) -> Piecewise:
         reach = max(abs(self.lower), abs(self.upper))
         printed = self.reading == "algorithm"

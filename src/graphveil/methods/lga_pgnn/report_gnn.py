@@ -48,6 +48,13 @@ class ReportGnn(TrainingOptions, LocalMethod):
     width: Count = 512
     loss: Literal["forward", "plain"] = "forward"
 
+    @property
+    def hops(self) -> int:
+        """How far from a vertex its score reads."""
+        from graphveil.learn.backbones import hops_of
+
+        return hops_of(self.backbone) * (4 if self.network == "twice_as_deep" else 2)
+
     def randomizer(self, facts: PublicFacts, budget: float) -> Randomizer:
         """What every vertex does to its features; a method that does not read them asks for none."""
         raise InputError(f"{self.name} does not read features: say --features-epsilon withheld")
@@ -135,6 +142,10 @@ class PiecewiseGnn(RangedMethod, ReportGnn):
     network = "with_dense_end"
 
     filled: Annotated[float, Range(0, 1, "(]")] = 0.05
+
+    @property
+    def hops(self) -> int:
+        return 1 + super().hops
 
     def inputs(self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None) -> Array:
         """Columns of mean 0 (so the factor d/m and the middle of the range do not matter), averaged by the private layer."""
