@@ -87,6 +87,16 @@ def test_the_membership_game_of_a_local_network_differs_between_the_two_graphs(l
     assert found[SAME_GRAPH].figures["auc"] != found[PUBLISHED].figures["auc"]
 
 
+def test_a_saved_local_run_is_asked_about_members_with_the_reports_it_holds(local, tmp_path):
+    """Everybody took part in it, so that the full graph and the training graph are one: what its server has."""
+    trained(local, "ldp-gnn").save(tmp_path / "run")
+    model = gv.load_model(tmp_path / "run")
+    graph = as_graph(local)
+    full, own = (posteriors(*asked) for asked in (on_full_graph(model, graph, graph, 0), queried(model, graph)))
+    np.testing.assert_allclose(full, own, atol=1e-5)
+    assert Membership("lr").run_on(model, model.method, RAW, local).findings
+
+
 def test_under_a_list_budget_the_api_stands_on_reported_arcs_and_gives_fewer_edges_away(local):
     pairs = sample_pairs(local, "degree-matched", 100, 0)
     method = build("graph-privatizer", {"mode": "published", "epochs": 5, "feature_steps": 3, "reading": "text"})
