@@ -67,7 +67,7 @@ PAPER_DPAR = {
 }
 PUBLISHED = [
     DpMlp(mode="published", epochs=4, hidden=8, batch_size=5),
-    Gap(mode="published", hidden=8, epochs=2, max_degree=1),
+    Gap(mode="published", hidden=8, epochs=2, max_degree=3),
     EdgeRand(mode="published", epochs=2, hidden=4),
     DpSage(mode="published", epochs=2, hidden=4, max_degree=1, message_clip=0.05),
     Dpar(**PAPER_DPAR, reading="text"),
