@@ -236,7 +236,9 @@ TEXT = {"P1", "P2", "P5", "P6"}
         ({"reading": "text", "select": "em1"}, TEXT - {"P6"}),
         ({"reading": "code"}, TEXT - {"P5"}),
         ({"reading": "code", "select": "em0"}, {"P1", "P2"}),
-        ({"reading": "code", "rows": "identity"}, {"P1", "P2"}),
+        ({"reading": "code", "rows": "identity"}, {"P1"}),
+        ({"reading": "code", "rows": "identity", "column_norm": 0.5}, {"P1", "P2"}),
+        ({"reading": "text", "rows": "random"}, TEXT - {"P6"}),
     ],
 )
 def test_published_mode_prints_a_claim_without_proof(small, options, codes):

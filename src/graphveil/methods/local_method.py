@@ -65,8 +65,8 @@ class LocalMethod(PrivateMethod):
         """What else is public, in sentences for the certificate."""
         return (WHO_IS_LABELLED,)
 
-    def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
-        """The holes in the paper's claim that this promise meets; none in sound mode."""
+    def known_gaps(self, facts: PublicFacts, promise: Local) -> tuple[Gap, ...]:
+        """The holes in the paper's claim that these options and this promise meet; none in sound mode."""
         return self.gaps
 
     def claimed(self, promise: Local) -> float | None:
@@ -84,7 +84,7 @@ class LocalMethod(PrivateMethod):
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         assert isinstance(promise, Local)  # any other was refused by plan
         steps = tuple(round.asked(facts) for round in self.rounds(facts, promise))
-        return Plan(promise, facts, steps, claim=self.claimed(promise), gaps=self.known_gaps(promise))
+        return Plan(promise, facts, steps, claim=self.claimed(promise), gaps=self.known_gaps(facts, promise))
 
     def validated(self, data: Any, on_bad_rows: str) -> Graph:
         graph = super().validated(data, on_bad_rows)

@@ -142,6 +142,10 @@ class Gap:
     check: str
     release: str = ""
 
+    def explains(self, check: str, release: str) -> bool:
+        """Whether this check, failed at this release, is what the gap looks like."""
+        return self.check == check and release.startswith(self.release)
+
 
 @dataclass(frozen=True)
 class Plan:

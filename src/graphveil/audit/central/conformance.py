@@ -53,7 +53,7 @@ class Findings:
 
     def add(self, plan: Plan, failure: Failure) -> None:
         self.failures.append(failure)
-        matching = [g.code for g in plan.gaps if g.check == failure.check and failure.release.startswith(g.release)]
+        matching = [gap.code for gap in plan.gaps if gap.explains(failure.check, failure.release)]
         self.codes.update(matching or [f"{UNEXPLAINED} {failure.check}"])
 
 

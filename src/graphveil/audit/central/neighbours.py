@@ -104,6 +104,9 @@ def neighbours(
             if covered.adjacency in (Adjacency.NODE, Adjacency.BOUNDED_DEGREE):
                 story = f"{story} turned into its opposite and is on nobody's list"
                 yield Neighbour(_unlisted(opposite, r), story, r, kind)
+            if covered.adjacency is Adjacency.K_NEIGHBOR:  # worse where cut lists take in others instead
+                fewer = with_arcs(opposite, data.edge_index.numpy()[:, _kept(data, r, covered, rng)])
+                yield Neighbour(fewer, f"{story} turned into its opposite and lost contacts", r, kind)
 
 
 def everybody_changed(data: Data, promise: Promise) -> Iterator[Data]:

@@ -24,7 +24,7 @@ from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.local.clients import on_neighbouring_records, reports_of_a_client
 from graphveil.audit.local.exact_ratios import CONTACTS, DrawnBy, audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
-from graphveil.audit.result import Audit, Evidence, Failure, Share
+from graphveil.audit.result import UNEXPLAINED, Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
@@ -35,6 +35,7 @@ from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
 from graphveil.privacy.local import Local
 from graphveil.privacy.noise import Noise
+from graphveil.privacy.plan import Gap
 from graphveil.progress import Progress, silent
 from graphveil.statistics.lower_bounds import CONFIDENCE, epsilon_lower_bound
 
@@ -87,16 +88,13 @@ def audit_local(
     # raw parts have no epsilon; those that the promise does not count are public by declaration
     clear = "{} are sent in the clear: any two records differ visibly"
     evidence += [Evidence(f"raw {p}", math.inf, clear.format(p)) for p in promise.raw if p in promise.counted]
-    claimed = heard.server.plan.claim
-    shown = bool(failures) or any(math.isinf(entry.epsilon) for entry in evidence)
-    asked = [round.name for round in rounds]
-    engaged = [gap.code for gap in certificate.gaps if any(name.startswith(gap.release) for name in asked or [""])]
+    claimed, known = heard.server.plan.claim, tuple(gap.code for gap in certificate.gaps)
     added = "exact ratios of one vertex's reports, added up"
     gaussian = ", ".join(round.name for round in rounds if isinstance(round.randomizer, NeighbourMean))
     added += f"; with {gaussian} at its delta a yardstick, not a bound" if gaussian else ""
     confidence = min((entry.confidence for entry in evidence), default=1.0)
     total = Evidence("all rounds", sum(entry.epsilon for entry in evidence), added, confidence)
-    return Audit(
+    found = Audit(
         method=method.name,
         mode=method.mode,
         promise=promise.to_json(),
@@ -106,15 +104,24 @@ def audit_local(
         provable=math.inf if certificate.epsilon is None else certificate.epsilon,
         shares=tuple(shares),
         failures=tuple(failures),
-        codes=tuple(sorted(set(engaged))) if shown else (),
-        witnesses=witnesses(method.name, engaged),
+        witnesses=witnesses(method.name, known),
         evidence=(*evidence, total) if len(evidence) != 1 else tuple(evidence),
         checks=CHECKS,
-        known_gaps=tuple(gap.code for gap in certificate.gaps),
+        known_gaps=known,
         notes=tuple(certificate.warnings),
         seed=seed,
         seconds=time.perf_counter() - started,
     )
+    return replace(found, codes=_codes(found, certificate.gaps))
+
+
+def _codes(found: Audit, gaps: tuple[Gap, ...]) -> tuple[str, ...]:
+    """A violation has the codes of the plan, which declares what these options and this promise meet; a failure that none of them
+    looks like is not explained by them."""
+    if not found.violated:
+        return ()
+    strange = [f.check for f in found.failures if not any(gap.explains(f.check, f.release) for gap in gaps)]
+    return tuple(sorted({*found.known_gaps, *(f"{UNEXPLAINED} {check}" for check in strange)}))
 
 
 def local_graph(seed: int) -> Any:

@@ -65,9 +65,9 @@ class PropagatedMethod(PropagationOptions, RangedMethod):
             raise InputError(f"{self.name} needs edges: give --edges-epsilon an epsilon (or raw)")
         return promise.share(Part.EDGES)
 
-    def known_gaps(self, promise: Local) -> tuple[Gap, ...]:
+    def known_gaps(self, facts: PublicFacts, promise: Local) -> tuple[Gap, ...]:
         """All of them are about private edges."""
-        return () if promise.edges is Openness.RAW else super().known_gaps(promise)
+        return () if promise.edges is Openness.RAW else super().known_gaps(facts, promise)
 
     def heard_rows(self, server: Server) -> Any:
         """The rows to propagate."""

@@ -48,7 +48,7 @@ from graphveil.progress import Progress
 
 AS_STATED = "as the paper states it"
 CODE, TEXT = "code", "text"
-RATE, ROOT_TWO = "P5", "P6"
+CLIPPING, RATE, ROOT_TWO = "P2", "P5", "P6"
 
 
 class PublishedDpar(PublishedMethod, RankedMethod):
@@ -112,8 +112,8 @@ class PublishedDpar(PublishedMethod, RankedMethod):
 
     def design(self, facts: PublicFacts, promise: Promise) -> Plan:
         """The paper's noise for its claim; no proof is left, so the corrected figure stands beside it."""
-        left_out = {ROOT_TWO} if self.select != "gm" or self.rows != "private" else set()
-        gaps = tuple(gap for gap in self.gaps if gap.code not in left_out | ({RATE} if self.reading == CODE else set()))
+        absent = self.absent_gaps()
+        gaps = tuple(gap for gap in self.gaps if gap.code not in absent)
         n, m = self.sampled(facts), self.source_count(facts) if self.reading == TEXT else self.sampled(facts)
         steps = self.epochs * math.ceil(m / self.batch_size)
         if not promise.private:
@@ -133,6 +133,19 @@ class PublishedDpar(PublishedMethod, RankedMethod):
         plan = Plan(promise, facts, (*rows, stated), promise.epsilon, gaps, provable=False, sampled=part)
         own_row = replace(stated, sensitivity={"train": self.clip})
         return replace(plan, corrected=replace(plan, steps=(*rows, own_row)).epsilon())
+
+    def absent_gaps(self) -> set[str]:
+        """Gaps on the card that these options do not have.
+
+        With identity rows nobody is in another's row, and the own one loses its label with the person: its clipped gradient, of
+        norm at most C, leaves the sum, which noise for tau C covers unless tau is below 1. Random rows mention others.
+        """
+        own_rows_only = self.rows == "identity" and self.column_norm >= 1
+        return {
+            *([ROOT_TWO] if self.select != "gm" or self.rows != "private" else []),
+            *([RATE] if self.reading == CODE else []),
+            *([CLIPPING] if own_rows_only else []),
+        }
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> RankedPredictor:
         text, facts = self.reading == TEXT, curator.facts

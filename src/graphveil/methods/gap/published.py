@@ -2,10 +2,9 @@
 
 Features as they are, Poisson-sampled DP-Adam. Zero-out (GAP's own paper): clipped rows move a sum by C, hops by sqrt D, after
 silently cutting everybody's list to D entries. Replace, and every k of k-neighbor level (the baseline of DPDGC's Table 2): twice
-that. z is what the papers' own
-accounting gives for the claim (``privacy/accounting/paper.py``). At edge level the true sensitivity is known and declared, so the
-certificate prints claim and truth side by side; elsewhere the lists cut by the code leave no bound (zero-out at k-neighbor level:
-k lists take in another entry each, which twice the bound covers up to k = sqrt D and no further).
+that. z is what the papers' own accounting gives for the claim (``privacy/accounting/paper.py``). At edge level the true
+sensitivity is known and declared, so the certificate prints claim and truth side by side; at node level the lists cut by the code
+leave no bound (D3), at k-neighbor level they leave one (:func:`covers_cut_lists`).
 """
 
 from __future__ import annotations
@@ -87,7 +86,8 @@ class PublishedGap(PaperBatches):
             *hops_as_stated(facts, promise, shape, scale * claimed, payers(facts, promise, claimed)),
             stage("classifier", promise, records, shape.classifier_size),
         )
-        found = (SELECTION,) if claim != promise else (CAP, SELECTION)
+        covered = promise.level is Level.K_NEIGHBOR and covers_cut_lists(promise, self.max_degree)
+        found = (SELECTION,) if covered else (CAP, SELECTION)
         return Plan(promise, facts, releases, claim=promise.epsilon, gaps=found, provable=False)
 
     def learn(self, curator: Curator, coins: np.random.Generator, progress: Progress) -> GapPredictor:
@@ -107,6 +107,20 @@ class PublishedGap(PaperBatches):
             return plain_sum(lists, sent(whole(private)))
 
         return perturb_aggregations(curator, predictor, stages, summed, coins, progress)
+
+
+def covers_cut_lists(promise: Promise, cap: int) -> bool:
+    """Whether the 2 sqrt D of k-neighbor level covers what one person moves a sum over lists cut to D entries.
+
+    The person's messages reach at most D rows and move each by 1 (leaving) or 2 (turning round). k contacts lose the person from
+    their lists, and a list longer than D takes in another entry: one message more for one row. The own row is no part of the
+    release. With c messages in one row it moves by at most c, so the square of the whole is largest where all k arrive in one row
+    that the person reached too: ``(k + 1)^2 + D - 1`` leaving, at least ``(k + 2)^2 + 4 (D - 1)`` turning round; both are
+    attained, and with k = 0 nothing is taken in. So D = 100 covers zero-out up to k = 16, replace k = 0 alone.
+    Tests: ``tests/methods/test_gap_cut_lists.py``.
+    """
+    own, k = 2 if promise.relation is Relation.REPLACE else 1, promise.k or 0
+    return (k + own) ** 2 + own**2 * (cap - 1) <= 4 * cap
 
 
 def edge_plan(facts: PublicFacts, promise: Promise, shape: Shape) -> Plan:

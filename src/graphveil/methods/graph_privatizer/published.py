@@ -15,6 +15,9 @@ from graphveil.methods.graph_privatizer import GraphPrivatizer
 from graphveil.methods.options import NonNegative, Range
 from graphveil.privacy.facts import PublicFacts
 from graphveil.privacy.local import DEGREES, Local, Openness, Part
+from graphveil.privacy.plan import Gap
+
+NORMALISERS = "G2"
 
 
 class PublishedGraphPrivatizer(PublishedListMethod):
@@ -60,6 +63,11 @@ class PublishedGraphPrivatizer(PublishedListMethod):
             bits = self.randomizer(facts, promise.share(Part.FEATURES))
             replacement = replace(replacement, scale=bits.scale, shift=bits.middle)
         return (Round("edges", Part.EDGES, replacement, "the noisy features and other people's lists"),)
+
+    def known_gaps(self, facts: PublicFacts, promise: Local) -> tuple[Gap, ...]:
+        """Under ``strategy="m"`` there is one candidate or none (G3), so normalisers do not differ otherwise."""
+        found = super().known_gaps(facts, promise)
+        return tuple(gap for gap in found if gap.code != NORMALISERS) if self.strategy == "m" else found
 
     def claimed(self, promise: Local) -> float:
         """Theorem 4.4: the sum of the three; raw edges are not counted."""

@@ -16,12 +16,15 @@ from graphveil.methods.lga_pgnn.kept import Kept
 from graphveil.methods.lga_pgnn.report_gnn import PiecewiseGnn
 from graphveil.methods.options import Count, NonNegative
 from graphveil.privacy.facts import PublicFacts
-from graphveil.privacy.local import Local, Part
+from graphveil.privacy.local import Local, Openness, Part
 from graphveil.privacy.noise import Array
+from graphveil.privacy.plan import Gap
 
 if TYPE_CHECKING:
     from graphveil.methods.common.backbone_training import Build
     from graphveil.methods.lga_pgnn.private_layer import Neighbours
+
+_, WHOLE_BUDGET_EACH, IN_THE_CLEAR, EDGES, LABELS, _, _ = gaps("ldp-gnn")
 
 
 class PublishedLdpGnn(PiecewiseGnn):
@@ -67,6 +70,20 @@ class PublishedLdpGnn(PiecewiseGnn):
         """The paper counts the features alone."""
         budget = promise.share(Part.FEATURES)
         return budget if math.isfinite(budget) else None
+
+    def known_gaps(self, facts: PublicFacts, promise: Local) -> tuple[Gap, ...]:
+        """Those of this reading, and the two of all readings: edges are in the clear, and the claim leaves labels out.
+
+        The others on the card are of the text alone: the density is not drawn as printed (L1), a certificate is for one vertex at
+        one holder (L8), and the range is a public option (L9).
+        """
+        found = (EDGES, LABELS)
+        if isinstance(promise.features, Openness):
+            return found
+        drawn = self.randomizer(facts, promise.share(Part.FEATURES))
+        rest = (IN_THE_CLEAR,) if drawn.unbounded else ()
+        each = (WHOLE_BUDGET_EACH,) if drawn.m > 1 and drawn.per_dimension is PerDimension.WHOLE else ()
+        return each + rest + found
 
     def prepared(
         self, rows: Any, edges: np.ndarray, kept: Kept, coins: np.random.Generator | None = None
