@@ -53,6 +53,19 @@ def test_every_attack_prints_figures_and_controls(graphveil, file, name, flags, 
         assert {"degree product", "label equality"} <= {control["name"] for control in body["controls"]}
 
 
+def test_the_budget_of_each_attribute_is_set_on_the_command_line(graphveil, file):
+    """The knowledge line says what a person really spends: epsilon, or m times that."""
+    flags = ("--reports", "piecewise-zero:3", "--epsilon", 2, "--attack-model", "lr", "--nodes", 50, "--seed", 0)
+    told = {}
+    for each in ("eps_over_m", "eps"):
+        code, out, err = graphveil(
+            "attack", "link-stealing", "--data", file, *flags, "--set", f"per_dimension={each}", "--json"
+        )
+        assert code == 0, err
+        told[each] = json.loads(out)["rows"]
+    assert "epsilon 2 per person" in told["eps_over_m"] and "epsilon 6 per person" in told["eps"]
+
+
 def test_people_get_a_table_with_controls_and_a_plot(graphveil, file, tmp_path):
     picture = tmp_path / "roc.svg"
     flags = ("--target", "gcn", "--nodes", 100, "--plot", picture, *SMALL)
@@ -102,6 +115,9 @@ def test_a_model_that_reads_no_edges_tells_linkteller_nothing(graphveil, file):
         (("link-stealing", "--target", "gcn"), "queries no model"),
         (("link-stealing", "--reports", "multi-bit"), "--epsilon"),
         (("link-stealing", "--reports", "whispers", "--epsilon", 1), "whispers"),
+        (("link-stealing", "--reports", "piecewise-zero", "--epsilon", 1, "--set", "per_dimension=half"), "half"),
+        (("link-stealing", "--reports", "multi-bit", "--epsilon", 1, "--set", "per_dimension=eps"), "per_dimension"),
+        (("link-stealing", "--set", "per_dimension=eps"), "--reports"),
         (("link-stealing", "--combine", "mix"), "mix"),
         (("link-stealing", "--attack-model", "oracle"), "oracle"),
         (("attribute-inference",), "no attribute"),

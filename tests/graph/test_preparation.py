@@ -47,6 +47,15 @@ def test_counts_are_clipped_to_one(small: Data) -> None:
     assert prepare(small, ["clip-counts"]).x.max() == 1 and small.x.max() == 3
 
 
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_rows_and_columns_are_divided_by_their_largest_value(small: Data, sparse: bool) -> None:
+    x = torch.tensor([[0.2, 0.1], [0.0, 0.0], [-0.4, 0.1], [0.1, 0.0], [0.0, 0.05], [0.2, 0.2], [0.3, 0.1]])
+    small.x = x.to_sparse_csr() if sparse else x
+    rows, columns = (prepare(small, [step]).x for step in ("scale-rows", "scale-columns"))
+    assert torch.allclose(rows.to_dense()[:3], torch.tensor([[1.0, 0.5], [0.0, 0.0], [-1.0, 0.25]]))
+    assert torch.allclose(columns.to_dense(), x / torch.tensor([0.4, 0.2]))
+
+
 def test_a_feature_column_becomes_the_label(small: Data) -> None:
     small.genre_names = ["pop", "jazz"]
     part = prepare(small, ["label-column:jazz"])

@@ -10,8 +10,8 @@ scaling, which is why it is not the default.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -252,11 +252,12 @@ def released(rows: Any, randomizer: Any, seed: int | None) -> tuple[Any, str]:
     return randomizer.randomize(rows, None, Noise(seed)), words
 
 
-def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
-    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person.
+def feature_randomizer(name: str, epsilon: float, width: int, options: Mapping[str, Any] | None = None) -> Any:
+    """The randomizer ``name`` for rows of ``width`` attributes in 0..1 at ``epsilon`` per person; ``options`` replace its own.
 
     LGA-PGNN's readings of the piecewise mechanism, on -1..1: ``piecewise-algorithm`` (every attribute with epsilon),
-    ``piecewise-raw`` and ``piecewise-zero`` (m* of them with epsilon/m each); ``piecewise-algorithm:500`` for another m.
+    ``piecewise-raw`` and ``piecewise-zero`` (m* of them with epsilon/m each); ``piecewise-algorithm:500`` for another m, and
+    ``per_dimension`` (``eps`` or ``eps_over_m``) for another budget of each attribute.
     """
     from graphveil.exchange import randomizers
 
@@ -280,4 +281,16 @@ def feature_randomizer(name: str, epsilon: float, width: int) -> Any:
     }
     if name not in known:
         raise InputError(f"unknown reports {name!r}; known are: {', '.join(known)}")
-    return known[name]()
+    return _with_options(known[name](), name, options or {})
+
+
+def _with_options(randomizer: Any, name: str, options: Mapping[str, Any]) -> Any:
+    given = {field.name for field in fields(randomizer)} - {"budget", "width"}
+    unknown = sorted(options.keys() - given)
+    if unknown:
+        raise InputError(f"reports {name} have no option {unknown[0]!r}; theirs are: {', '.join(sorted(given))}")
+    try:
+        return replace(randomizer, **options)
+    except (TypeError, ValueError) as error:
+        told = ", ".join(f"{key}={value}" for key, value in options.items())
+        raise InputError(f"reports {name} cannot be made with {told}: {error}") from None

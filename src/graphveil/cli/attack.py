@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ import typer
 
 from graphveil import attacks
 from graphveil.cli import options as opt
-from graphveil.cli.flags import PromiseFlags
+from graphveil.cli.flags import PromiseFlags, given_options
 from graphveil.cli.options import flag
 from graphveil.errors import InputError
 from graphveil.progress import Progress
@@ -25,6 +25,12 @@ class TargetFlags(PromiseFlags):
     """The flags of a promise; without a level it follows from the budgets that are given."""
 
     level: Annotated[str | None, flag("--level", "edge, k-neighbor, node, local; none if no epsilon is given.")] = None
+    settings: Annotated[
+        list[str] | None,
+        flag(
+            "--set KEY=VALUE", "A hyper-parameter of --target, or of --reports (per_dimension=eps_over_m); repeatable."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class Attempt:
     data: Any
     seed: int | None
     progress: Progress
+    options: Mapping[str, Any]  # of the reports
 
     @property
     def coins(self) -> dict[str, Any]:
@@ -111,7 +118,7 @@ class Attempt:
         """The randomizer of the reports the attacker holds, or None for clean rows."""
         if self.game.reports is None or self.epsilon is None:
             return None
-        return attacks.feature_randomizer(self.game.reports, self.epsilon, width)
+        return attacks.feature_randomizer(self.game.reports, self.epsilon, width, self.options)
 
     def pairs(self, default: int = DEFAULT_COUNT) -> attacks.Pairs:
         """The pairs whose edges are to be guessed."""
@@ -202,8 +209,9 @@ def attack(
         seed = victim.model.certificate.seed
     graph = opt.load_data(data, seed, prepare, split)
     started = time.perf_counter()
+    options = given_options(flags.settings)
     with opt.progress_bar() as progress:
-        result = ATTACKS[name](Attempt(game, victim, flags.epsilon, graph, seed, progress))
+        result = ATTACKS[name](Attempt(game, victim, flags.epsilon, graph, seed, progress, options))
     seconds = round(time.perf_counter() - started, 3)
     if plot is not None:
         from graphveil.report.roc import roc_plot
@@ -233,6 +241,8 @@ def _victim(name: str, target: str | None, run: Path | None, reports: str | None
             )
         if (reports is None) != (flags.epsilon is None):
             raise InputError("--reports and --epsilon belong together: how rows were randomised, and with what budget")
+        if reports is None and flags.settings:
+            raise InputError(f"{name} on clean rows has nothing to --set: options are those of --reports NAME")
         return Victim(None, None, {})
     if (target is None) == (run is None):
         raise InputError(f"{name} attacks a model: give either --target METHOD or --run RUN")

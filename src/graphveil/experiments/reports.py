@@ -54,18 +54,15 @@ def _check(entry: ReportEntry, epsilons: list[float] | None, place: str) -> None
     try:
         for epsilon in [] if entry.name == CLEAN else epsilons or []:
             randomizer(entry.name, epsilon, WIDTH, entry.options)
-    except (GraphveilError, TypeError) as error:
+    except GraphveilError as error:
         raise InputError(f"{place}: {error}") from None
 
 
 def randomizer(name: str, epsilon: float, width: int, options: Mapping[str, Any]) -> Any:
     """The randomizer of these rows; ``options`` replace its own."""
-    from dataclasses import replace
-
     from graphveil.attacks import feature_randomizer
 
-    found = feature_randomizer(name, epsilon, width)
-    return replace(found, **options) if options else found
+    return feature_randomizer(name, epsilon, width, options)
 
 
 def attacked(run: Run, data: Any) -> dict[str, Any]:

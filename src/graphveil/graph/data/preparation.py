@@ -136,6 +136,27 @@ def _clip_counts(data: Data, _: str) -> Data:
     return data
 
 
+def _scale_rows(data: Data, _: str) -> Data:
+    x = scipy_features(data)
+    return _divided(data, x, np.repeat(_largest(x, axis=1), np.diff(x.indptr)))
+
+
+def _scale_columns(data: Data, _: str) -> Data:
+    x = scipy_features(data)
+    return _divided(data, x, _largest(x, axis=0)[x.indices])
+
+
+def _largest(x: sp.csr_matrix, axis: int) -> np.ndarray:
+    return np.asarray(abs(x).max(axis=axis).toarray().ravel())
+
+
+def _divided(data: Data, x: sp.csr_matrix, divisors: np.ndarray) -> Data:
+    """Each of the numbers that ``x`` stores (none is 0) divided by its own divisor."""
+    x.data = x.data / divisors
+    data.x = features_tensor(x, is_dense(data))
+    return data
+
+
 def _label_column(data: Data, argument: str) -> Data:
     names = data.get("genre_names") or data.get("feature_names") or []
     if argument not in names:
@@ -191,6 +212,8 @@ STEPS: dict[str, tuple[Step, str]] = {
     "min-class-size": (_min_class_size, "only classes of at least {} nodes kept (reads the labels)"),
     "arcs": (_arcs, "arcs of the directed source, self-loops dropped"),
     "clip-counts": (_clip_counts, "features above 1 set to 1"),
+    "scale-rows": (_scale_rows, "every row of features divided by its largest value"),
+    "scale-columns": (_scale_columns, "every feature column divided by its largest value (reads the features)"),
     "label-column": (_label_column, "feature column {} used as label"),
     "max-degree": (lambda data, degree: cut_lists(data, _number(degree, "max-degree")), MAX_DEGREE_NOTE),
     "holders": (
