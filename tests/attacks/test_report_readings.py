@@ -48,10 +48,11 @@ def test_the_budget_of_each_attribute_can_be_chosen_apart_from_the_reading(name,
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("piecewise-zero", {"per_dimension": "half"}, "per_dimension=half.*PerDimension"),
+        ("piecewise-zero", {"per_dimension": "half"}, "per_dimension takes eps_over_m or eps, got 'half'"),
         ("piecewise-zero", {"per_dimensions": "eps"}, "no option 'per_dimensions'.*per_dimension"),
         ("piecewise-zero", {"budget": 100}, "no option 'budget'"),
         ("piecewise-zero", {"sampled": 0}, "at least 1"),
+        ("piecewise-zero", {"half": "many"}, "cannot be made with half=many"),
         ("multi-bit", {"per_dimension": "eps"}, "no option 'per_dimension'"),
     ],
 )

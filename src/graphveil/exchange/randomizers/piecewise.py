@@ -132,8 +132,12 @@ class Piecewise(SampledRows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rest", Rest(self.rest))
-        object.__setattr__(self, "per_dimension", PerDimension(self.per_dimension))
+        choices: tuple[tuple[str, type[StrEnum]], ...] = (("rest", Rest), ("per_dimension", PerDimension))
+        for name, kind in choices:
+            given = getattr(self, name)
+            if given not in list(kind):
+                raise InputError(f"{name} takes {' or '.join(kind)}, got {given!r}")
+            object.__setattr__(self, name, kind(given))
         if not (isinstance(self.sampled, int) and self.sampled >= 1) and self.sampled not in ("argmin", "paper", "all"):
             raise InputError(f"sampled takes a number of at least 1, argmin, paper or all, got {self.sampled!r}")
         if not self.law.reach >= 1:
