@@ -14,7 +14,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.experiments.papers import Entry, Paper
-from graphveil.experiments.reproduce import NOT_RUN, TOLERANCE, Kept, Reproduction
+from graphveil.experiments.reproduce import NOT_RUN, TOLERANCE, Kept, Reproduction, agreement
 from graphveil.experiments.summary import signed_rank
 from graphveil.experiments.tables import EXACT, UNPROVED, Table
 
@@ -61,13 +61,13 @@ def gain_table(
             body.append((cell.dataset, cell.metric, printed, "", "", str(len(gains)), "", NOT_RUN + why))
             continue
         apart = float(gains.mean()) - cell.value
-        told = "agrees" if abs(apart) <= TOLERANCE else "above print" if apart > 0 else "below print"
+        told = agreement(apart, cell.spread)
         shown = (f"{gains.mean():+.1f}{UNPROVED}", f"{apart:+.1f}", str(len(gains)), f"{p:.2g}")
         body.append((cell.dataset, cell.metric, printed, *shown, told + doubt))
     head = ("data", "figure", "printed", "published mode", "difference", "pairs", "p", "verdict")
     notes = (
         f"mean of the figure minus that of {entry.gain.over} on the same network and seed; p: Wilcoxon's signed-rank test over "
-        f"these pairs; a gain agrees within {TOLERANCE:g} points",
+        f"these pairs; a gain agrees within {TOLERANCE:g} points or print's ±",
         f"{UNPROVED} the promise does not hold: known gaps, or no finite bound",
         EXACT,
         *([entry.remark] if entry.remark else []),

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphveil.experiments.gains import paired_gains
 from graphveil.experiments.papers import Entry, Paper
-from graphveil.experiments.reproduce import NOT_RUN, TOLERANCE, Kept, Reproduction
+from graphveil.experiments.reproduce import NOT_RUN, TOLERANCE, Kept, Reproduction, agreement
 from graphveil.experiments.summary import signed_rank
 from graphveil.experiments.tables import EXACT, UNPROVED, Table
 
@@ -37,7 +37,7 @@ def gap_table(paper: Paper, entry: Entry, found: Reproduction, rows: Iterable[Ma
             body.append((cell.dataset, cell.setting, printed, "", "", "0", NOT_RUN))
             continue
         apart = float(np.mean(gaps)) - cell.value
-        told = "agrees" if abs(apart) <= TOLERANCE else "above print" if apart > 0 else "below print"
+        told = agreement(apart, cell.spread)
         spread = f" ± {np.std(gaps, ddof=1):.1f}" if len(gaps) > 1 else ""
         shown = f"{np.mean(gaps):.1f}{spread}{UNPROVED}"
         doubt = " (the printed number is doubtful)" if cell.suspicious else ""
@@ -45,7 +45,7 @@ def gap_table(paper: Paper, entry: Entry, found: Reproduction, rows: Iterable[Ma
     head = ("data", "setting", "printed", "published mode", "difference", "networks", "verdict")
     notes: tuple[str, ...] = (
         f"mean over networks of accuracy without edge privacy ({entry.gap.without}) minus with it, each a mean over seeds; "
-        f"± is the standard deviation over networks; a gap agrees within {TOLERANCE:g} points",
+        f"± is the standard deviation over networks; a gap agrees within {TOLERANCE:g} points or print's ±",
         f"{UNPROVED} the promise does not hold: known gaps, or no finite bound",
         EXACT,
     )

@@ -245,10 +245,14 @@ def verdict(line: Line, published: Estimate | None) -> str:
         return f"{NOT_RUN}: {line.why}"
     if published is None:
         return (line.unpublished if "published" not in line.runs else NOT_RUN) + doubt
-    apart = 100 * published.mean - line.cell.value
-    if abs(apart) <= max(TOLERANCE, line.cell.spread or 0.0):
-        return "agrees" + doubt
-    return ("above print" if apart > 0 else "below print") + doubt
+    return agreement(100 * published.mean - line.cell.value, line.cell.spread) + doubt
+
+
+def agreement(apart: float, spread: float | None) -> str:
+    """The word for a difference to print, in points."""
+    if abs(apart) <= max(TOLERANCE, spread or 0.0):
+        return "agrees"
+    return "above print" if apart > 0 else "below print"
 
 
 class Kept:
