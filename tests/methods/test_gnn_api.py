@@ -136,3 +136,9 @@ def test_what_the_network_does_not_read_is_refused(graph):
     ):
         with pytest.raises(InputError, match="keeps no network"):
             method.fit(graph, promise, seed=0).gnn_api()
+
+
+@pytest.mark.parametrize("name", ["graph-privatizer published", "rr-edges published"])
+def test_contacts_in_the_clear_are_no_way_into_a_model_of_private_lists(graph, name):
+    with pytest.raises(InputError, match="learned from private lists"):
+        trained(graph, name).predictor.newcomers(None, False)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.errors import InputError
 from graphveil.exchange.files import Files
 from graphveil.exchange.report import pack, unpack
 from graphveil.methods.common.asked import ReportsPredictor, joined_edges, sent_rows
@@ -69,6 +70,10 @@ class GraphPredictor(ReportsPredictor):
         return self.forward(self.rows, self.edges)
 
     def newcomers(self, files: Files, directed: bool) -> np.ndarray:
+        if Part.EDGES not in self.clear:
+            raise InputError(
+                "this model learned from private lists: newcomers cannot be scored by contacts in the clear"
+            )
         count = len(files.ids) - files.known
         if self.random:
             own: Any = np.random.default_rng(RANDOM).standard_normal((count, self.rows.shape[1]))

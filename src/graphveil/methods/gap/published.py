@@ -116,7 +116,9 @@ def covers_cut_lists(promise: Promise, cap: int) -> bool:
     their lists, and a list longer than D takes in another entry: one message more for one row. The own row is no part of the
     release. With c messages in one row it moves by at most c, so the square of the whole is largest where all k arrive in one row
     that the person reached too: ``(k + 1)^2 + D - 1`` leaving, at least ``(k + 2)^2 + 4 (D - 1)`` turning round; both are
-    attained, and with k = 0 nothing is taken in. So D = 100 covers zero-out up to k = 16, replace k = 0 alone.
+    attained, and with k = 0 nothing is taken in. So D = 100 covers zero-out up to k = 16, replace k = 0 alone. All of one hop,
+    given the rows of the hop before; that the person's own, hidden row goes on into the next hop is not counted, so that from
+    k = 1 on it is no proof for several hops (and no plan of published mode is called provable).
     Tests: ``tests/methods/test_gap_cut_lists.py``.
     """
     own, k = 2 if promise.relation is Relation.REPLACE else 1, promise.k or 0
