@@ -9,7 +9,7 @@ come: nothing randomises them, so whoever asks about people hands in their repor
 
 Formal guarantee: an answer is a function of the rows and edges handed in and of what training kept (weights, and the scale of
 inputs), which is post-processing of reports; the reports the model learned from are read through ``data`` alone, and the edges
-there are those the server was sent: raw where the promise says so, else reported lists (of published modes: no epsilon bounds them).
+there are those the server was sent: raw where the promise says so, else reported lists (in published modes of no epsilon).
 Tests: ``tests/methods/test_gnn_api.py``.
 """
 
