@@ -5,7 +5,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.experiments.drawn import drawn_runs
 from graphveil.experiments.heat import heat_runs
-from graphveil.experiments.papers import Entry, find
+from graphveil.experiments.papers import Entry, Varied, find
 from graphveil.experiments.reproduce import compared, reproduction
 
 from .test_reproduce import row_of
@@ -151,3 +151,16 @@ def test_an_option_that_no_data_set_gives_is_refused():
     }
     with pytest.raises(ValueError, match="takes 'epoch'"):
         Entry.model_validate(body)
+
+
+def test_pairs_of_value_and_epsilon_are_complete():
+    body = {
+        "method": "dpar",
+        "option": "pagerank_share",
+        "variants": [{}],
+        "promise": {"level": "node"},
+        "paired": True,
+    }
+    Varied.model_validate(body | {"values": [0.1, 0.2], "epsilons": [1, 2]})
+    with pytest.raises(ValueError, match="differ in number"):
+        Varied.model_validate(body | {"values": [0.1, 0.2, 0.3], "epsilons": [1, 2]})

@@ -143,6 +143,8 @@ class Varied(Part):
     def _complete(self) -> Self:
         if bool(self.promise) == bool(self.attack):
             raise ValueError(f"{self.method}: a model has a promise, and reports are attacked")
+        if self.paired and len(self.values) != len(self.epsilons):
+            raise ValueError(f"{self.method}: paired values and epsilons differ in number")
         return self
 
 
