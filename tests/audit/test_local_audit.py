@@ -134,6 +134,33 @@ def test_a_bug_in_a_published_mode_is_not_put_down_to_its_known_gaps():
     assert found.unexpected and "unexplained memory" in found.codes
 
 
+def double_features(of):
+    """A method whose features cost, and are declared to cost, twice what was asked."""
+    honest = of.randomizer
+    return patch.object(of, "randomizer", lambda self, facts, budget: honest(self, facts, 2 * budget))
+
+
+@pytest.mark.parametrize("method", [LgaPgnn, LdpGnn])
+def test_features_that_cost_twice_what_was_asked_are_no_gap_of_the_labels(method):
+    """The zero reading has L4 and L5 alone: neither looks like that, though the sum is above the claim in any case."""
+    honest = method(mode="published", reading="zero", epochs=1)
+    with double_features(type(honest)):
+        found = audit_method(honest, gv.Local(1.0, 1.0, "raw"))
+    assert ("budget", "features") in {(failure.check, failure.release) for failure in found.failures}
+    assert found.unexpected and "unexplained budget" in found.codes
+
+
+def test_one_part_cannot_spend_what_another_left_over():
+    """The sum is as promised; features took the budget of the labels."""
+    rounds = LdpGnn.rounds
+    halved = lambda self, facts, promise: rounds(self, facts, gv.Local(1.0, promise.labels / 2, "raw"))
+    with double_features(LdpGnn), patch.object(LdpGnn, "rounds", halved):
+        found = audit_method(LdpGnn(epochs=1), gv.Local(1.0, 2.0, "raw"))
+    assert found.observed == pytest.approx(3.0) == found.claimed
+    assert found.verdict == RED and found.unexpected
+    assert [(failure.check, failure.release) for failure in found.failures] == [("budget", "features")]
+
+
 def test_the_zero_reading_is_what_sound_mode_does():
     found = audit_method(LgaPgnn(epochs=1), gv.Local(1.0, 1.0, "raw"))
     assert found.verdict == GREEN and found.codes == ()

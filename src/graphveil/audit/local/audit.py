@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from graphveil.audit.central.neighbours import worst_case_graph
 from graphveil.audit.local.clients import on_neighbouring_records, reports_of_a_client
 from graphveil.audit.local.exact_ratios import CONTACTS, DrawnBy, audit_randomizer, edge_domain
 from graphveil.audit.local.replay import Heard, listen, replay
-from graphveil.audit.result import UNEXPLAINED, Audit, Evidence, Failure, Share
+from graphveil.audit.result import ROUNDING, UNEXPLAINED, Audit, Evidence, Failure, Share
 from graphveil.audit.settings import audit_settings
 from graphveil.audit.witnesses import witnesses
 from graphveil.errors import InputError
@@ -33,7 +34,7 @@ from graphveil.exchange.randomizers import Contacts, NeighbourMean
 from graphveil.exchange.randomizers.replacement import ReadsEverybody
 from graphveil.exchange.round import Round
 from graphveil.methods.local_method import LocalMethod
-from graphveil.privacy.local import Local
+from graphveil.privacy.local import Local, Part
 from graphveil.privacy.noise import Noise
 from graphveil.privacy.plan import Gap
 from graphveil.progress import Progress, silent
@@ -43,6 +44,7 @@ CHECKS = (
     "each round's largest log-ratio over records that differ in one unit is at most its declared epsilon",
     "what clients send is drawn with the stated probabilities",
     "if one record changes, the same people report, and with equal coins nobody else reports anything else",
+    "the rounds of each part cost no more than the promise gives that part",
     "the rounds add up to no more than the promise, and what is sent in the clear is said so",
     "a client that is asked twice repeats its report",
     "with equal reports and raw parts, broadcasts, scores and certificate are equal on another graph",
@@ -81,6 +83,7 @@ def audit_local(
             shares.append(Share(round.name, ratio.epsilon, stated))
             failures += bound
         tell("rounds", len(rounds), len(rounds))
+        failures += _beyond_their_part(promise, rounds, shares)
         failures += _memory(heard)
         graph = method.validated(data, "raise")
         failures += on_neighbouring_records(method, graph, heard.server.plan, broadcasts, seed)
@@ -151,7 +154,7 @@ def _round(
         sent = lambda records, draws: reports_of_a_client(round, records, draws, broadcast, noise)
     ratio = audit_randomizer(randomizer, round.part, facts.classes, facts.nodes, broadcast, noise, sent)
     declared, failures = randomizer.cost, []
-    if ratio.epsilon > declared * (1 + 1e-9) + 1e-9:
+    if ratio.epsilon > declared * (1 + ROUNDING) + ROUNDING:
         failures.append(Failure("exact ratio", round.name, f"log-ratio {ratio.epsilon:.4g}, declared {declared:.4g}"))
     if math.isinf(ratio.epsilon):
         failures.append(Failure("exact ratio", round.name, randomizer.unbounded or "the log-ratio is infinite"))
@@ -161,6 +164,17 @@ def _round(
     infinite = f"; infinite for {ratio.infinite_pairs} of them" if ratio.infinite_pairs else ""
     how = f"{type(randomizer).__name__}, {ratio.unit}: {ratio.pairs} pairs at {reports}{infinite}"
     return Evidence(name, ratio.epsilon, how), failures
+
+
+def _beyond_their_part(promise: Local, rounds: Sequence[Round], shares: Sequence[Share]) -> list[Failure]:
+    """Parts whose rounds together have a larger ratio than the promise gives them; an infinite one has failed already."""
+    failures = []
+    for part in Part:
+        asked = promise.share(part)
+        spent = sum(share.measured for round, share in zip(rounds, shares, strict=True) if round.part is part)
+        if math.isfinite(spent) and spent > asked * (1 + ROUNDING) + ROUNDING:
+            failures.append(Failure("budget", part.value, f"its rounds cost {spent:.4g}, promised {asked:.4g}"))
+    return failures
 
 
 def _edges_of_others(randomizer: Any, lists: Contacts, broadcast: Any) -> str | None:
