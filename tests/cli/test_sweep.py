@@ -78,6 +78,7 @@ def test_an_export_keeps_the_metrics_that_are_named_and_takes_in_rows_that_were_
     assert graphveil("results", out, "--method", "gap", "--export", lean, *kept, "--add")[0] == 0
     mixed = [json.loads(line) for line in lean.read_text().splitlines()]
     assert len(mixed) == 12 and sum(set(row["metrics"]) == {"test_accuracy"} for row in mixed) == len(first)
+    assert [row["id"] for row in mixed] == [row["id"] for row in both]
 
 
 def test_a_damaged_store_ends_with_code_1(swept, graphveil):

@@ -63,8 +63,8 @@ def results(
     if export is not None:
         rows = [_lean(row, without or (), metric) for row in rows]
         if add and export.exists():
-            here = {row["id"] for row in rows}
-            rows = [*(row for row in read_rows(export) if row["id"] not in here), *rows]
+            # a row that is measured again keeps its place
+            rows = list({row["id"]: row for row in (*read_rows(export), *rows)}.values())
         write_rows(rows, export)
         opt.show({"rows": len(rows), "out": str(export)} if as_json else f"{len(rows)} rows written to {export}")
     elif targets is not None:
