@@ -37,6 +37,11 @@ def test_the_signed_rank_test_is_that_of_the_exact_distribution():
     assert signed_rank(np.zeros(4)) == 1.0 and signed_rank(np.array([1.0])) is None
 
 
+def test_a_run_that_two_experiments_share_counts_once():
+    (found,) = groups([*rows([0.5, 0.7]), *rows([0.5, 0.7], experiment="other")])
+    assert found.all_values("test_accuracy") == [0.5, 0.7] and found.estimate().count == 2
+
+
 def test_differences_are_over_common_seeds():
     mine, other = rows([0.5, 0.7, 0.9], label="a"), rows([0.4, 0.5], label="b")
     a, b = groups([*mine, *other])

@@ -58,6 +58,12 @@ def test_rows_are_read_and_mistakes_name_their_line(tmp_path):
         read_rows(tmp_path / "absent.jsonl")
 
 
+def test_a_run_that_two_experiments_share_is_on_a_page_once(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*rows(), *(one | {"experiment": "other"} for one in rows())])))
+    assert [one["id"] for one in read_rows(path)] == [one["id"] for one in rows()]
+
+
 def test_a_selection_that_nobody_paid_for_has_its_own_mark_and_gaps_theirs():
     selected = row("gap", 4.0, 0, selection="not covered", holds=False)
     assert marks_of([selected]) == ["†"] and marks_of([row("gap", 4.0, 0, holds=False)]) == ["‡"]

@@ -264,7 +264,7 @@ class Kept:
 
     def row(self, run: Run) -> Mapping[str, Any] | None:
         """The row of this run, if there is one."""
-        names = (replace(run, version=version).id for version in self._versions)
+        names = ((run if version == run.version else replace(run, version=version)).id for version in self._versions)
         return next((self._by_id[name] for name in names if name in self._by_id), None)
 
     def group(self, runs: Sequence[Run]) -> Group | None:

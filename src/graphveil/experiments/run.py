@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -87,7 +87,7 @@ class Run:
     def id(self) -> str:
         """Hash of the specification and the package's version: equal runs have equal names wherever they are asked for."""
         unsaid = ("label", "budget", "kind", "settings") if self.kind == TRAINING else ("label", "budget")
-        body = {key: value for key, value in self.to_json().items() if key not in unsaid}
+        body = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in unsaid}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 

@@ -108,11 +108,16 @@ class Group:
         return sum(row["status"] == "failed" for row in self.rows)
 
 
+def once(rows: Iterable[Row]) -> list[Row]:
+    """Each row once, though two experiments share its run: rows that differ in the name of their experiment only."""
+    return list({json.dumps({**row, "experiment": None}, sort_keys=True): row for row in rows}.values())
+
+
 def groups(rows: Iterable[Row]) -> list[Group]:
-    """Rows gathered by everything but the seed, in order of appearance."""
+    """Rows gathered by everything but the seed, in order of appearance; a run that two experiments share counts once."""
     found: dict[str, list[Row]] = {}
     fields = (*PROMISE, *VARIANT, *DATA, "epsilon_target", "parts")
-    for row in rows:
+    for row in once(rows):
         key = json.dumps([row[field] for field in fields], sort_keys=True)
         found.setdefault(key, []).append(row)
     return [Group(tuple(members)) for members in found.values()]

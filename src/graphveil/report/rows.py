@@ -18,6 +18,7 @@ from graphveil.experiments.checked import Row as Row
 from graphveil.experiments.checked import is_number
 from graphveil.experiments.checked import private as private
 from graphveil.experiments.run import REPORTS, TRAINING
+from graphveil.experiments.summary import once
 from graphveil.privacy.local import LISTS_ONLY_IN_PLAIN_WORDS, Part
 from graphveil.privacy.promise import IN_PLAIN_WORDS, Adjacency, Level, Relation
 
@@ -31,10 +32,10 @@ AXIS = "epsilon on the axis"
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a store of experiments or of its export; a page needs at least one."""
+    """The runs of a store of experiments or of its export, those that two experiments share once; a page needs at least one."""
     from graphveil.experiments.export import read_rows as of_any_form
 
-    found: list[Row] = list(of_any_form(path))
+    found = once(of_any_form(path))
     if not found:
         raise InputError(f"{path} has no rows; run 'graphveil sweep' first")
     return found
