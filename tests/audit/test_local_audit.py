@@ -55,6 +55,7 @@ OF_EDGES = {"G1", "G2", "G3", "G4", "G5"}
         ({"reading": "code"}, OF_EDGES),
         ({"reading": "text"}, OF_EDGES),
         ({"metric": "euclidean"}, OF_EDGES),
+        ({"metric": "distance"}, OF_EDGES),
         ({"reading": "text", "metric": "euclidean", "alpha": 0.5, "threshold": 0.4}, OF_EDGES),
         ({"strategy": "m"}, OF_EDGES - {"G2"}),
     ],
@@ -80,9 +81,20 @@ def test_normalisers_differ_only_where_there_may_be_several_candidates(strategy)
     assert worst > 1.05 if strategy == "t" else worst == pytest.approx(1.0)
 
 
-def test_published_rr_edges_is_infinite():
+def test_a_contact_without_a_candidate_above_the_threshold_is_sent_as_it_is():
+    """Gap G3: that report has probability 1, and is impossible if the contact is exchanged for another such one."""
+    lists = Contacts.of([[1, 2], [0, 2], [0, 1]])
+    randomizer = NeighbourReplacement(1.0, lists, Strategy.THRESHOLD, threshold=1.0)
+    rows = np.eye(3)
+    assert not randomizer.support(rows).degrees.any()
+    masses = [[math.exp(randomizer.log_density(u, out, rows)) for out in range(3)] for u in range(3)]
+    assert np.array_equal(masses, np.eye(3))
+
+
+@pytest.mark.parametrize("reading", ["code", "text", "listening"])
+def test_published_rr_edges_is_infinite(reading):
     """Its readings turn what was reported into arcs; what is reported is the same."""
-    found = audit_method(RrEdges(mode="published", epochs=1), gv.Local(1.0, 1.0, 1.0))
+    found = audit_method(RrEdges(mode="published", epochs=1, reading=reading), gv.Local(1.0, 1.0, 1.0))
     assert found.verdict == RED and math.isinf(found.observed) and not found.unexpected
     assert set(found.codes) == {"G4", "G5", "G6"} == on_card("rr-edges")
 

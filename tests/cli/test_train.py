@@ -123,6 +123,16 @@ def test_methods_are_listed_and_described(graphveil):
     assert graphveil("methods")[0] == 0
 
 
+@pytest.mark.parametrize(
+    "name", ["dpar", "dpdgc", "graph-privatizer", "ldp-gnn", "lga-pgnn", "lpgnn", "nip-gnn", "rr-edges"]
+)
+def test_the_card_of_a_paper_says_how_published_mode_reads_it(graphveil, name):
+    code, out, _ = graphveil("methods", name)
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0 and [line[0] for line in lines].count("readings") == 1
+    assert [line[1] for line in lines if line[0] == "defaults"] == ["mode=sound,", "mode=published,"]
+
+
 def test_help_and_version_work(graphveil):
     assert graphveil("--version")[1].startswith("graphveil ")
     assert "train" in graphveil("--help")[1]

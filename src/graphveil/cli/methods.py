@@ -78,8 +78,9 @@ def _card(card: dict[str, Any]) -> None:
     from graphveil.methods.registry import VERBS
 
     typer.echo(f"{card['name']}: {card['summary']}")
-    for key in ("paper", "trust", "formula", "protects", "public", "when"):
-        typer.echo(f"  {key:<9} {card[key]}")
+    for key in ("paper", "trust", "formula", "protects", "public", "when", "readings"):
+        if card[key]:
+            typer.echo(f"  {key:<9} {card[key]}")
     for mode, guarantees in card["supports"].items():
         typer.echo(f"  {mode} {VERBS[mode]}:")
         for found in guarantees:
@@ -88,4 +89,5 @@ def _card(card: dict[str, Any]) -> None:
         typer.echo(f"  gap {gap['code']} (published): {gap['text']}")
     for data, options in card["presets"].items():
         typer.echo(f"  preset {data}: " + ", ".join(f"{key}={value}" for key, value in options.items()))
-    typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in card["defaults"].items()))
+    for defaults in filter(None, (card["defaults"], card["published_defaults"])):
+        typer.echo("  defaults  " + ", ".join(f"{key}={value}" for key, value in defaults.items()))

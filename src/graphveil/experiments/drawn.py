@@ -13,7 +13,7 @@ from graphveil.experiments.reproduce import Kept, only_known, promised
 from graphveil.experiments.run import Run
 from graphveil.experiments.tables import Table, tables
 
-NO_NUMBERS = "print draws these points and gives no numbers"
+NO_NUMBERS = "print draws these points; it has no numbers but those its text quotes"
 
 
 def drawn_runs(

@@ -22,6 +22,7 @@ class Card:
     public: str
     formula: str
     when: str
+    readings: str = ""  # of published mode: where it departs from its paper, and the measured effect
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -29,7 +30,8 @@ class Card:
 
 @cache
 def card(name: str) -> Card:
-    return Card(name, **{field.name: ENTRIES[name][field.name] for field in fields(Card)[1:]})
+    entry = ENTRIES[name]
+    return Card(name, **{field.name: entry[field.name] for field in fields(Card)[1:] if field.name in entry})
 
 
 @cache

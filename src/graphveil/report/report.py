@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from graphveil.report.printed import Printed
 
 PICTURES = ("svg", "png")
-CARD_LINES = ("paper", "trust", "protects", "public", "formula", "when")
+CARD_LINES = ("paper", "trust", "protects", "public", "formula", "when", "readings")
 
 
 @dataclass
@@ -231,7 +231,7 @@ def _cards(names: Any) -> list[dict[str, Any]]:
             (f"{mode} {VERBS[mode]}", [f"{g['level']} level ({g['adjacency']}, {g['relation']})" for g in guarantees])
             for mode, guarantees in card["supports"].items()
         ]
-        lines = [(key, card[key]) for key in CARD_LINES]
+        lines = [(key, card[key]) for key in CARD_LINES if card[key]]
         found.append(
             {"name": name, "summary": card["summary"], "lines": lines, "guarantees": said, "gaps": card["gaps"]}
         )
