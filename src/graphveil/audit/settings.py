@@ -33,7 +33,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("dp-sage", "sound"): {"max_degree": 3},
     ("dpar", "sound"): {"sources": 6, "projection": 3},
     ("dpar", "published"): {"sources": 16, "batch_size": 16, "clip": 0.05, "graph_rate": 0.8},
-    ("dpdgc", "published"): {"max_degree": 2, "row_norm": 1.0, "epochs": 2, "open_epochs": 2},
+    ("dpdgc", "published"): {"max_degree": 2, "epochs": 2, "open_epochs": 2},
     ("nip-gnn", "published"): {"max_degree": 20},
 }
 
