@@ -17,7 +17,7 @@ from graphveil.report.palette import ALARM, GRID, HUES, INK, MUTED, PAPER
 Body = Mapping[str, Any]  # Audit.to_json()
 MARKERS = {"edge": "s", "k-neighbor": "v", "node": "o", "local": "^"}
 BEYOND, ENDLESS = 2.0, 2.35  # where the axis ends, and where infinite values stand
-NAMES, PLOT, WORDS, ROW = 1.5, 2.35, 2.75, 0.37  # inches
+NAMES, LETTER, PLOT, WORDS, ROW = 1.5, 0.073, 2.35, 2.75, 0.37  # inches
 LEGEND = (
     ("observed at least; no violation found", {"marker": "o", "color": HUES["blue"][0]}),
     ("observed; VIOLATION found", {"marker": "X", "color": ALARM}),
@@ -27,16 +27,17 @@ TITLE = "Audit: observed epsilon as a multiple of the claimed one"
 
 
 def audit_plot(audits: Sequence[Body], path: str | Path) -> Figure:
-    """One row per method, sound modes beside published ones, a mark per level, the verdict of published modes in words."""
+    """One row per method or variant, sound modes beside published ones, a mark per level, published verdicts in words."""
     methods = list(dict.fromkeys(body["method"] for body in audits))
     modes = [mode for mode in ("sound", "published") if any(body["mode"] == mode for body in audits)]
     height, worded = ROW * len(methods), "published" in modes or any(body["verdict"] == RED for body in audits)
-    width = NAMES + (PLOT + 0.2) * len(modes) + (WORDS if worded else 0.1)
+    names = max(NAMES, LETTER * max(map(len, methods), default=0))
+    width = names + (PLOT + 0.2) * len(modes) + (WORDS if worded else 0.1)
     figure = canvas.new_figure(max(width, 5.6), height + 1.55)
     top = height + 0.8
     canvas.write(figure, 0.12, height + 1.5, TITLE, fontsize=canvas.TEXT + 2, fontweight="bold")
     for number, mode in enumerate(modes):
-        left = NAMES + number * (PLOT + 0.2)
+        left = names + number * (PLOT + 0.2)
         axes = canvas.axes_at(figure, left, top - height, left + PLOT, top)
         here = [body for body in audits if body["mode"] == mode]
         _frame(axes, len(methods), here, mode)
@@ -58,6 +59,7 @@ def bodies(rows: Iterable[Row]) -> list[Body]:
         red = [row for row in mine if row["details"]["verdict"] == RED]
         first = (red or mine)[0]
         told = {name: first[name] for name in ("method", "mode", "level", "epsilon_claimed")} | (first["parts"] or {})
+        told |= {"method": first["label"]} if first["options"] else {}
         told |= {"epsilon_provable": first["epsilon"], "verdict": first["details"]["verdict"], "codes": first["gaps"]}
         told["observed_unbounded"] = None in seen
         found.append(told | {"epsilon_observed": max((value for value in seen if value is not None), default=None)})
