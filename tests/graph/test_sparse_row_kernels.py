@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from graphveil.errors import InputError
 from graphveil.graph.rows import SparseRows
 from graphveil.learn import MLP, Network, clipped_gradient_sum
 from graphveil.learn.kernels import unit_rows
@@ -28,6 +29,29 @@ def test_a_small_batch_of_wide_rows_has_the_products_of_the_dense_matrix(width):
     by_columns = torch.ones(200, width, dtype=torch.float64)
     rows.turned_product(gradient, by_columns.T)
     np.testing.assert_allclose(by_columns.numpy().T, total.numpy(), atol=1e-13)
+    by_input = torch.from_numpy(np.ascontiguousarray(weight.numpy().T))
+    np.testing.assert_array_equal(rows.matmul(by_input).numpy(), rows.values @ by_input.numpy())
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_rows_are_taken_as_by_scipy_in_any_order_and_under_a_mask(kind):
+    rng = np.random.default_rng(5)
+    matrix = sp.csr_matrix(np.where(rng.random((40, 30)) < 0.2, rng.normal(size=(40, 30)), 0.0))
+    matrix.indices, matrix.indptr = matrix.indices.astype(kind), matrix.indptr.astype(kind)
+    rows, mask = SparseRows(matrix), rng.random(40) < 0.5
+    for chosen in (rng.integers(0, 40, 60), np.arange(0), np.array([39, 0]), mask, ~(mask | True)):
+        np.testing.assert_array_equal(rows.take(chosen).values.toarray(), matrix[chosen].toarray())
+    for wrong in (np.array([0, 40]), np.array([0, -1]), mask[:30], np.append(mask, False), mask[:, None], np.array(3)):
+        with pytest.raises(IndexError):
+            rows.take(wrong)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_weight_of_another_width_is_refused(turned):
+    rows = SparseRows(sp.random(6, 200, density=0.01, format="csr", random_state=0))
+    weight = torch.ones(10, 3, dtype=torch.float64)
+    with pytest.raises(InputError, match="200 columns"):
+        rows.matmul(weight.T.contiguous().T if turned else weight)
 
 
 def test_clipped_sums_are_the_same_on_either_way_and_in_a_used_buffer():

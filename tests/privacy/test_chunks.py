@@ -47,13 +47,16 @@ def test_threads_are_used_where_there_is_enough_to_do():
     seen = set()
 
     def draw(out, stream):
+        if threads == 2 and threading.get_ident() not in seen:
+            both.wait()  # neither may take the other's share
         seen.add(threading.get_ident())
         out[:] = 0
 
+    both = threading.Barrier(2, timeout=60)
     for size, threads in ((SIZE, 2), (2 * SHARE * CHUNK - CHUNK, 1)):
         seen.clear()
         chunks.fill(draw, np.empty(size), KEY, 2)
-        assert (threading.get_ident() in seen) == (threads == 1)
+        assert len(seen) == threads and threading.get_ident() in seen
 
 
 def test_a_chunk_that_fails_in_a_thread_stops_the_release():

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.errors import InputError
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -125,12 +127,16 @@ class SparseRows:
 
     def matmul(self, weight: Tensor) -> Tensor:
         turned = weight.numpy(force=True).T
-        if not (self.meets_few_columns and turned.flags.c_contiguous):
+        if turned.shape[1] != self.shape[1]:
+            raise InputError(f"rows of {self.shape[1]} columns were to be multiplied by a weight for {turned.shape[1]}")
+        by_rows = turned.flags.c_contiguous
+        if not (self.meets_few_columns and (by_rows or turned.T.flags.c_contiguous)):
             return tensor(self.values @ turned.T)
-        from graphveil.graph.kernels.sparse_rows import times_turned
+        from graphveil.graph.kernels.sparse_rows import times, times_turned
 
-        product = np.empty((self.shape[0], len(turned)))
-        times_turned(self.values.indptr, self.values.indices, self.values.data, turned, product)
+        values, product = self.values, np.empty((self.shape[0], len(turned)))
+        multiply, factor = (times_turned, turned) if by_rows else (times, turned.T)
+        multiply(values.indptr, values.indices, values.data, factor, product)
         return tensor(product)
 
     def turned_product(self, gradient: Tensor, out: Tensor) -> None:
@@ -161,7 +167,14 @@ class SparseRows:
         return tensor(np.asarray(filled.sum(axis=1)).ravel() > 0)
 
     def take(self, index: np.ndarray) -> SparseRows:
-        return SparseRows(self.values[np.asarray(index)])
+        from graphveil.graph.kernels.sparse_rows import rows_at
+
+        values, index = self.values, np.asarray(index)
+        if index.ndim != 1 or (index.dtype == bool and len(index) != self.shape[0]):
+            raise IndexError(f"an index of shape {index.shape} does not choose among {self.shape[0]} rows")
+        chosen = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64, copy=False)
+        starts, columns, taken = rows_at(values.indptr, values.indices, values.data, chosen)
+        return SparseRows(sp.csr_matrix((taken, columns, starts), shape=(len(chosen), values.shape[1])))
 
     def block(self, slots: slice) -> SparseRows:
         return self if slots == slice(0, self.shape[0]) else SparseRows(self.values[slots])

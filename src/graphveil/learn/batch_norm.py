@@ -6,15 +6,13 @@ saves the vector has both; their gradient is 0, so no optimiser moves them. What
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphveil.graph.rows import Rows
-from graphveil.learn.modules import Block, Inputs, Linear, Network, Plainly
+from graphveil.learn.gradients import Calls, loss_gradient, write_sum
+from graphveil.learn.modules import Block, Inputs, Linear, Network
 
 MOMENTUM, FLOOR = 0.1, 1e-5  # torch's own defaults
 
@@ -39,66 +37,34 @@ class Normalised(Linear):
         self.weight.copy_(torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64).expand_as(self.weight))
         self.bias.zero_()
 
-    def trained(self, x: Tensor, factor: Tensor, bias: Tensor) -> tuple[Tensor, Tensor | None]:
-        """By the statistics of this batch, and what these are; one example alone has none and goes by the running ones."""
-        if len(x) < 2:
-            seen, (mean, variance) = None, self.weight.T[1:]
-        else:
-            variance, mean = torch.var_mean(x, dim=0, correction=0)
-            seen = torch.stack([mean.detach(), variance.detach() * (len(x) / (len(x) - 1))], dim=1)
-        return (x - mean) * (factor * (variance + FLOOR).rsqrt()) + bias, seen
-
-    def saw(self, statistics: Tensor) -> None:
-        """Move the running statistics towards those of a batch."""
-        self.weight[:, 1:].lerp_(statistics, MOMENTUM)
+    def trained(self, x: Tensor, factor: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """By the statistics of this batch, and the running ones after it; one example alone goes by these and leaves them."""
+        mean, variance = seen = self.weight.T[1:].contiguous()
+        outputs = functional.batch_norm(x, mean, variance, factor, bias, len(x) > 1, MOMENTUM, FLOOR)
+        return outputs, seen.T
 
 
-class _Product(torch.autograd.Function):
-    """``x W^T`` of feature rows."""
+class _Batch(Calls):
+    """Layers on whole batches; dropout comes before every activation."""
 
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: Rows) -> Tensor:  # type: ignore[override]
-        ctx.rows = rows
-        return rows.matmul(weight.T)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return ctx.rows.transpose_matmul(gradient).T, None
-
-
-class _Batch(Plainly):
-    """Layers by parameters that gradients are taken by; dropout comes before every activation."""
-
-    def __init__(self, network: Network, dropout: float, coins: np.random.Generator) -> None:
-        self._dropout, self._coins = dropout, coins
-        self._parts: dict[Linear, list[Tensor | None]] = {}
-        for layer in network.layers:
-            views = layer.views(network.parameters)
-            self._parts[layer] = [None if view is None else view.detach().requires_grad_() for view in views]
-        self.seen: list[tuple[Normalised, Tensor]] = []
-
-    @property
-    def leaves(self) -> list[Tensor]:
-        """What gradients are taken by, layer by layer."""
-        return [part for parts in self._parts.values() for part in parts if part is not None]
+    def __init__(self, dropout: float, coins: np.random.Generator) -> None:
+        super().__init__()
+        self._rate, self._drawn = dropout, coins
+        self.normalised: list[tuple[Normalised, tuple[Tensor, Tensor], Tensor]] = []
 
     def __call__(self, layer: Linear, x: Block, /) -> Tensor:
-        weight, bias = self._parts[layer]
-        assert weight is not None
-        if isinstance(layer, Normalised):
-            assert isinstance(x, Tensor) and bias is not None
-            outputs, statistics = layer.trained(x, weight[:, 0], bias)
-            self.seen += [] if statistics is None else [(layer, statistics)]
-            return outputs
-        if isinstance(x, Tensor):
-            return functional.linear(x, weight, bias)
-        product: Tensor = _Product.apply(weight, x)  # type: ignore[no-untyped-call]
-        return product if bias is None else product + bias
+        if not isinstance(layer, Normalised):
+            return super().__call__(layer, x)
+        assert isinstance(x, Tensor) and layer.bias is not None
+        numbers = layer.weight[:, 0].clone().requires_grad_(), layer.bias.clone().requires_grad_()
+        outputs, statistics = layer.trained(x, *numbers)
+        self.normalised.append((layer, numbers, statistics))
+        return outputs
 
     def selu(self, x: Tensor) -> Tensor:
-        if self._dropout:
-            kept = self._coins.random(tuple(x.shape)) >= self._dropout
-            x = x * torch.from_numpy(kept / (1 - self._dropout))
+        if self._rate:
+            kept = self._drawn.random(tuple(x.shape)) >= self._rate
+            x = x * torch.from_numpy(kept / (1 - self._rate))
         return torch.selu(x)
 
 
@@ -106,16 +72,18 @@ def batch_gradient(
     network: Network, inputs: Inputs, targets: Tensor, dropout: float, coins: np.random.Generator
 ) -> Tensor:
     """The gradient of the summed cross-entropy of a batch, as one flat vector; running statistics move."""
-    total = torch.zeros_like(network.parameters)
-    batch = _Batch(network, dropout, coins)
+    total, batch = torch.zeros_like(network.parameters), _Batch(dropout, coins)
     with torch.enable_grad():
         logits = network.forward(inputs, batch)
-        loss = functional.cross_entropy(logits, targets.long(), reduction="sum")
-    places = [view for layer in network.layers for view in layer.views(total) if view is not None]
-    gradients = torch.autograd.grad(loss, batch.leaves, allow_unused=True)
-    for place, gradient in zip(places, gradients, strict=True):
-        if gradient is not None:
-            place.copy_(gradient)
-    for layer, statistics in batch.seen:
-        layer.saw(statistics)
+    leaves = [call.outputs for call in batch.made] + [one for _, numbers, _ in batch.normalised for one in numbers]
+    gradients = iter(torch.autograd.grad(logits, leaves, loss_gradient(logits.detach(), targets), allow_unused=True))
+    for call in batch.made:
+        if (gradient := next(gradients)) is not None:
+            write_sum(call.layer, call.inputs, gradient, total)
+    for layer, _, statistics in batch.normalised:
+        weight, bias = layer.views(total)
+        for part in (weight[:, 0], bias):
+            if (gradient := next(gradients)) is not None and part is not None:
+                part += gradient
+        layer.weight[:, 1:] = statistics
     return total

@@ -67,6 +67,10 @@ class Calls(Plainly):
                 raise InputError("dropout needs a source of coins")
             kept = self._coins.random(tuple(x.shape)) >= self._dropout
             x = x * torch.from_numpy(kept / (1 - self._dropout))
+        return self.applied(layer, x)
+
+    def applied(self, layer: Linear, x: Block) -> Tensor:
+        """What the layer makes of ``x``, remembered."""
         outputs = layer(x)
         if not outputs.requires_grad:
             outputs.requires_grad_()
@@ -101,7 +105,7 @@ def clipped_gradient_sum(
     calls = calls or Calls()
     with torch.enable_grad():
         logits = network.forward(inputs, calls)
-    at_logits = _loss_gradient(logits.detach(), torch.as_tensor(targets), weights)
+    at_logits = loss_gradient(logits.detach(), torch.as_tensor(targets), weights)
     at_outputs = calls.output_gradients(logits, at_logits)
     used = [(call, gradient) for call, gradient in zip(calls.made, at_outputs, strict=True) if gradient is not None]
 
@@ -123,7 +127,7 @@ def clipped_gradient_sum(
     return total
 
 
-def _loss_gradient(logits: Tensor, targets: Tensor, weights: Tensor | np.ndarray | None) -> Tensor:
+def loss_gradient(logits: Tensor, targets: Tensor, weights: Tensor | np.ndarray | None = None) -> Tensor:
     """Gradient of ``-w sum_c t_c log softmax(logits)_c`` at the logits: ``w (p sum_c t_c - t)``."""
     examples, classes = logits.shape
     if targets.shape not in ((examples,), (examples, classes)):
@@ -160,7 +164,12 @@ def _accumulate(call: Call, gradient: Tensor, factors: Tensor, dropped: Tensor |
         else:
             kept = (~dropped).nonzero()[:, 0]
             inputs, weighted = inputs.take(kept.numpy()), weighted[kept]
-    weight, bias = call.layer.views(total)
+    write_sum(call.layer, inputs, weighted, total)
+
+
+def write_sum(layer: Linear, inputs: Block, weighted: Tensor, total: Tensor) -> None:
+    """Write ``sum_i g_i a_i^T`` and ``sum_i g_i``, this layer's part of a gradient sum, into ``total``."""
+    weight, bias = layer.views(total)
     if isinstance(inputs, Tensor):
         torch.mm(weighted.T, inputs, out=weight)
     elif isinstance(inputs, SparseRows) and inputs.meets_few_columns:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.learn.kernels import adam_step
+from graphveil.threads import in_stretches
 
 BETA1, BETA2 = 0.9, 0.999
 
@@ -42,7 +43,12 @@ class Adam:
         # Corrected, sqrt(v) is sqrt(second) / root, so both corrections fit into two scalars.
         root = math.sqrt(1 - BETA2**self._step)
         rate, floor = self._rate * root / (1 - BETA1**self._step), 1e-8 * root
-        adam_step(parameters.numpy(), gradient.numpy(), divisor, first, second, BETA1, BETA2, rate, floor)
+        moved, slope = parameters.numpy(), gradient.numpy()
+
+        def descend(part: slice) -> None:
+            adam_step(moved[part], slope[part], divisor, first[part], second[part], BETA1, BETA2, rate, floor)
+
+        in_stretches(descend, len(moved), torch.get_num_threads())
 
 
 class Descent:

@@ -19,15 +19,15 @@ Tests: ``tests/privacy/test_chunks.py``; whole tables of several chunks: ``audit
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from randomgen import AESCounter
 
 from graphveil.privacy.samplers import Array
 from graphveil.privacy.words import Stream
+from graphveil.threads import share_out
 
 CHUNK = 1 << 16  # numbers; public, and another one gives other noise for the same seed
-SHARE = 8  # chunks for which it is worth to start a thread
+SHARE = 2  # chunks for which another thread is worth its while
 
 Draw = Callable[[Array, Stream], None]
 
@@ -35,14 +35,8 @@ Draw = Callable[[Array, Stream], None]
 def fill(draw: Draw, out: Array, key: int, threads: int = 1) -> None:
     """Let ``draw`` fill every chunk of ``out`` from words of its own, in so many threads at most."""
     chunks = range(-(-len(out) // CHUNK))
-    workers = min(threads, len(chunks) // SHARE)
-    if workers <= 1:
-        fill_chunks(draw, out, key, chunks)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        shares = [pool.submit(fill_chunks, draw, out, key, chunks[first::workers]) for first in range(workers)]
-    for share in shares:
-        share.result()  # a chunk that failed must not go out without its noise
+    shares = max(1, min(threads, len(chunks) // SHARE))
+    share_out(lambda share: fill_chunks(draw, out, key, chunks[share::shares]), shares)
 
 
 def fill_chunks(draw: Draw, out: Array, key: int, chunks: range) -> None:

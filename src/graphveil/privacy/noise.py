@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from graphveil.errors import InputError, PrivacyError
+from graphveil.threads import in_stretches
 
 if TYPE_CHECKING:
     from graphveil.privacy.words import Stream
@@ -264,7 +265,8 @@ class Noise:
         clean = np.asarray(value, dtype=np.float64, order="C")
         if clean.shape != noise.shape:
             raise PrivacyError(f"the value has shape {clean.shape}, the noise {noise.shape}; nothing was released")
-        add_on_grid(clean.reshape(-1), grid(scale), LARGEST * scale, noise.reshape(-1))
+        values, total, cell, most = clean.reshape(-1), noise.reshape(-1), grid(scale), LARGEST * scale
+        in_stretches(lambda part: add_on_grid(values[part], cell, most, total[part]), len(total), self.threads)
         return noise
 
     def _on_grid(self, draw: Callable[..., None], scale: float, shape: int | tuple[int, ...]) -> Array:

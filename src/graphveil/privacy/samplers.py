@@ -183,7 +183,7 @@ def _shows(chance: float, words: Stream) -> bool:
     return int(words(1)[0]) >> 1 < below
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_on_grid(value: Any, cell: float, most: float, noise: Any) -> None:
     """Add ``value``, moved to -most .. most and rounded to whole cells, to ``noise``."""
     inverse = 1 / cell

@@ -14,6 +14,34 @@ from numba import njit
 
 
 @njit(cache=True)
+def rows_at(indptr: Any, indices: Any, data: Any, chosen: Any) -> tuple[Any, Any, Any]:
+    """These rows of a matrix in CSR, likewise."""
+    starts = np.zeros(len(chosen) + 1, dtype=indptr.dtype)
+    for row in range(len(chosen)):
+        if not 0 <= chosen[row] < len(indptr) - 1:
+            raise IndexError("there is no such row")
+        starts[row + 1] = starts[row] + indptr[chosen[row] + 1] - indptr[chosen[row]]
+    columns, values = np.empty(starts[-1], dtype=indices.dtype), np.empty(starts[-1], dtype=data.dtype)
+    for row in range(len(chosen)):
+        here, there = indptr[chosen[row]], slice(starts[row], starts[row + 1])
+        columns[there] = indices[here : indptr[chosen[row] + 1]]
+        values[there] = data[here : indptr[chosen[row] + 1]]
+    return starts, columns, values
+
+
+@njit(cache=True)
+def times(indptr: Any, indices: Any, data: Any, weight: Any, out: Any) -> None:
+    """``out = X @ weight`` for X in CSR and ``weight`` of shape (d, k); terms of a row are added in their order."""
+    out[:] = 0.0
+    for row in range(len(out)):
+        part = out[row]
+        for at in range(indptr[row], indptr[row + 1]):
+            factor, near = data[at], weight[indices[at]]
+            for column in range(len(part)):
+                part[column] += factor * near[column]
+
+
+@njit(cache=True)
 def times_turned(indptr: Any, indices: Any, data: Any, weight: Any, out: Any) -> None:
     """``out = X @ weight.T`` for X in CSR and ``weight`` of shape (k, d); terms of a row are added in their order."""
     near = np.empty(weight.shape[1])
