@@ -67,10 +67,6 @@ class Calls(Plainly):
                 raise InputError("dropout needs a source of coins")
             kept = self._coins.random(tuple(x.shape)) >= self._dropout
             x = x * torch.from_numpy(kept / (1 - self._dropout))
-        return self.applied(layer, x)
-
-    def applied(self, layer: Linear, x: Block) -> Tensor:
-        """What the layer makes of ``x``, remembered."""
         outputs = layer(x)
         if not outputs.requires_grad:
             outputs.requires_grad_()

@@ -15,7 +15,7 @@ from numba import njit
 
 @njit(cache=True)
 def rows_at(indptr: Any, indices: Any, data: Any, chosen: Any) -> tuple[Any, Any, Any]:
-    """These rows of a matrix in CSR, likewise."""
+    """These rows of a matrix in CSR, in CSR."""
     starts = np.zeros(len(chosen) + 1, dtype=indptr.dtype)
     for row in range(len(chosen)):
         if not 0 <= chosen[row] < len(indptr) - 1:
