@@ -29,10 +29,8 @@ Step = Callable[[np.ndarray], None]
 def codes(threads: int, coins: np.random.Generator) -> Step:
     """A private step of the codes, with noise and Adam in so many threads."""
     rows = SparseRows(sp.random(NODES, NODES, DEGREE / NODES, format="csr", random_state=0))
-    network, labels = (
-        CodeNetwork(NODES, HIDDEN, CLASSES, coins, None),
-        torch.from_numpy(coins.integers(0, CLASSES, NODES)),
-    )
+    network = CodeNetwork(NODES, HIDDEN, CLASSES, coins, None)
+    labels = torch.from_numpy(coins.integers(0, CLASSES, NODES))
     total, noise, optimizer = torch.empty_like(network.parameters), Noise(threads=threads), learn.Adam(1e-3)
 
     def step(batch: np.ndarray) -> None:

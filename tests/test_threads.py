@@ -54,7 +54,6 @@ def test_stretches_cover_every_number_once(size, threads):
     assert (seen == 1).all()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_has_threads_of_its_own():
     share_out(lambda share: None, 2)
     child = os.fork()
